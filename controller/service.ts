@@ -1,0 +1,229 @@
+/**
+ * What the controller can do, as its REST API offers it. `api/` speaks only this interface; `main.ts` implements it over directory,
+ * planner, rollout and switches. Every method that fails throws a DdfError (NOT_FOUND, INVALID_REQUEST, CONFLICT, ...).
+ *
+ * Everything here is JSON-safe: hashes are lowercase hex, object ids 16 hex digits, times ISO 8601, sizes whole bytes.
+ */
+export interface ControllerService {
+  objects(): ObjectView[];
+  versions(object: string): VersionView[];
+  /** Holders of one version, or of all versions of the object. */
+  holders(object: string, version?: number): HolderView[];
+  servers(): AgentView[];
+  memoryNodes(): AgentView[];
+  switches(): SwitchView[];
+  transfers(): TransferView[];
+  topology(): TopologyView;
+  /** Resolves once a Memory Node has stored and hashed the version and, with `base`, has made the delta. */
+  publish(request: PublishRequest): Promise<VersionView>;
+  /** A dry run: the plan that a rollout started now would execute. */
+  plan(request: RolloutRequest): Plan;
+  /** Joins a running rollout of the same object, version and targets instead of starting a second one. */
+  startRollout(request: RolloutRequest): RolloutView;
+  rollouts(): RolloutView[];
+  rollout(id: string): RolloutView;
+  abortRollout(id: string): RolloutView;
+  /** Past events of the rollout after `afterId`, then new ones until it ends or `signal` aborts. */
+  rolloutEvents(id: string, afterId: number, signal: AbortSignal): AsyncIterable<RolloutEvent>;
+  /** Prometheus text exposition of the controller's own figures. */
+  metrics(): string;
+  /** Why the controller cannot work now; empty when ready. */
+  notReady(): string[];
+}
+
+export interface PublishRequest {
+  /** Name such as `models/demo`; 1 to 200 characters of letters, digits and `._-/`. */
+  object: string;
+  version: number;
+  /** A file that the Memory Node can read. */
+  path: string;
+  /** A version that the Memory Node holds: the delta from it is made at once. */
+  base?: number;
+  /** Default: the attached Memory Node with the fewest bytes that is allowed. */
+  memoryNode?: string;
+}
+
+export interface RolloutRequest {
+  object: string;
+  version: number;
+  /** Server names, or `all` for every server of the topology. */
+  servers: string[] | 'all';
+  /** Seconds from now after which what is missing is read by unicast. Default 120. */
+  deadlineSeconds?: number;
+}
+
+export interface ObjectView {
+  name: string;
+  objectId: string;
+  tenant: number;
+  versions: number[];
+}
+
+export interface VersionView {
+  object: string;
+  objectId: string;
+  version: number;
+  sizeBytes: number;
+  rootSha256: string;
+  createdAt: string;
+  /** Payloads that exist: the full image (base null) and deltas. */
+  payloads: { base: number | null; sizeBytes: number; memoryNodes: string[] }[];
+  holders: number;
+}
+
+export interface HolderView {
+  agent: string;
+  kind: 'memory-node' | 'gpu-server';
+  version: number;
+  rootSha256: string;
+  incarnation: string;
+  attached: boolean;
+  since: string;
+}
+
+export interface AgentView {
+  name: string;
+  kind: 'memory-node' | 'gpu-server';
+  attached: boolean;
+  ip: string;
+  switch: string;
+  incarnation: string | null;
+  held: { object: string; version: number; rootSha256: string }[];
+  active: { object: string; version: number }[];
+}
+
+export interface SwitchView {
+  name: string;
+  deviceId: number;
+  layer: string;
+  state: 'connecting' | 'primary' | 'backup' | 'down';
+  /** What the target said it can do. */
+  p4runtimeVersion: string | null;
+  entries: number;
+  /** Counted by the P4 program; only reasons that occurred. */
+  drops: { reason: string; packets: number }[];
+}
+
+export interface TopologyView {
+  name: string;
+  mtuBytes: number;
+  switches: { name: string; layer: string }[];
+  hosts: { name: string; kind: string; switch: string; port: number; ip: string }[];
+  links: { a: string; b: string; rateBitsPerSecond: number }[];
+}
+
+export type Mechanism = 'none' | 'multicast' | 'unicast';
+
+/** Where an estimate comes from. */
+export type EstimateSource = 'configured' | 'measured' | 'learned';
+
+export interface Estimate {
+  value: number;
+  unit: string;
+  source: EstimateSource;
+  basis: string;
+}
+
+export interface PlanCohort {
+  kind: 'current' | 'delta' | 'full';
+  /** Version that the members hold; null where they have nothing of use. */
+  from: number | null;
+  servers: string[];
+  mechanism: Mechanism;
+  /** Null for the cohort that is current. */
+  payload: { base: number | null; sizeBytes: number } | null;
+  source: string | null;
+  tree: PlanTree | null;
+  predictedSeconds: Estimate | null;
+  reasons: string[];
+  /** What else was possible, and why it was not taken. */
+  rejected: { alternative: string; reason: string; bytes: number }[];
+}
+
+export interface PlanTree {
+  /** Switches from the source's on, in breadth-first order. */
+  switches: string[];
+  /** Directed switch-to-switch links that carry the payload once. */
+  coreLinks: { from: string; to: string }[];
+  hostLinks: number;
+}
+
+export interface Plan {
+  object: string;
+  objectId: string;
+  version: number;
+  targets: number;
+  cohorts: PlanCohort[];
+  /** Payload bytes, without headers and repair. */
+  bytes: {
+    source: number;
+    coreLinks: number;
+    hostLinks: number;
+    /** What every target fetching the whole object by itself would take out of the source. */
+    unicastSource: number;
+    unicastCoreLinks: number;
+  };
+  warnings: string[];
+}
+
+export type RolloutState =
+  | 'queued'
+  | 'planned'
+  | 'distributing'
+  | 'verifying'
+  | 'staged'
+  | 'active'
+  | 'aborted'
+  | 'failed';
+
+export interface RolloutView {
+  id: string;
+  object: string;
+  version: number;
+  state: RolloutState;
+  plan: Plan;
+  servers: {
+    name: string;
+    cohort: 'current' | 'delta' | 'full';
+    state: ServerState;
+    bytesDone: number;
+    bytesTotal: number;
+    error: string | null;
+  }[];
+  transfers: TransferView[];
+  verified: number;
+  /** Seconds spent in each state that was left, in order. */
+  phases: { state: RolloutState; seconds: number }[];
+  startedAt: string;
+  endedAt: string | null;
+  error: string | null;
+}
+
+export type ServerState = 'waiting' | 'receiving' | 'reconstructing' | 'verified' | 'active' | 'failed';
+
+export interface TransferView {
+  label: number;
+  rollout: string;
+  object: string;
+  version: number;
+  base: number | null;
+  source: string;
+  state: 'installing' | 'preparing' | 'sending' | 'sent' | 'closed' | 'failed';
+  receivers: number;
+  complete: number;
+  payloadBytes: number;
+  sender: Record<string, number>;
+  /** Sums over the receivers' counters. */
+  receiverTotals: Record<string, number>;
+}
+
+export interface RolloutEvent {
+  id: number;
+  at: string;
+  type: 'state' | 'server' | 'transfer' | 'note';
+  /** Text that a person reads. */
+  message: string;
+  state: RolloutState;
+  verified: number;
+  total: number;
+}

@@ -1,0 +1,138 @@
+/**
+ * What the P4Runtime server may do to a running program: the seam between `server/` and everything that executes packets.
+ *
+ * Names are those of the bmv2 JSON (which p4c also writes into P4Info). Values are non-negative bigints of the field's width;
+ * the server has already checked widths, don't-care rules and identifiers, so an implementation only reports what it alone can
+ * know: a full table, a duplicate, an entry that is gone.
+ */
+
+export type MatchValue =
+  | { readonly kind: 'exact'; readonly value: bigint }
+  | { readonly kind: 'lpm'; readonly value: bigint; readonly prefixLength: number }
+  | { readonly kind: 'ternary'; readonly value: bigint; readonly mask: bigint }
+  | { readonly kind: 'range'; readonly low: bigint; readonly high: bigint }
+  /** `value` absent: matches anything. */
+  | { readonly kind: 'optional'; readonly value?: bigint };
+
+/** An action with its parameters in the order of its declaration. */
+export interface ActionCall {
+  readonly action: string;
+  readonly params: readonly bigint[];
+}
+
+export interface WeightedAction extends ActionCall {
+  /** How often the selector prefers this member over one of weight 1; at least 1. */
+  readonly weight: number;
+}
+
+/** What an entry does: one action, or, in a table with a selector, one of several chosen by hash. */
+export type EntryAction = ActionCall | { readonly selector: readonly WeightedAction[] };
+
+/** An installed entry; opaque to the server. */
+export interface EntryHandle {
+  readonly match: readonly MatchValue[];
+  /** P4Runtime's: the higher number wins; 0 in tables without ternary, range or optional keys. */
+  readonly priority: number;
+  readonly action: EntryAction;
+}
+
+export interface CounterValue {
+  readonly packets: bigint;
+  readonly bytes: bigint;
+}
+
+/** Two-rate three-colour meter (RFC 2698): rates per second, bursts; in bytes or packets as the meter was declared. */
+export interface MeterConfig {
+  readonly cir: bigint;
+  readonly cburst: bigint;
+  readonly pir: bigint;
+  readonly pburst: bigint;
+}
+
+export interface TableControl {
+  readonly name: string;
+  readonly size: number;
+  /** Throws DdfError ALREADY_EXISTS or TABLE_FULL. */
+  insert(match: readonly MatchValue[], priority: number, action: EntryAction): EntryHandle;
+  /** Throws DdfError NOT_FOUND when the handle was deleted. Keeps direct counters. */
+  modify(entry: EntryHandle, action: EntryAction): EntryHandle;
+  delete(entry: EntryHandle): void;
+  entries(): Iterable<EntryHandle>;
+  /** Entries that the program itself declares (`const entries` or `entries`). */
+  isConst(entry: EntryHandle): boolean;
+  /** `undefined` restores the program's own default action. */
+  setDefault(action: ActionCall | undefined): void;
+  defaultAction(): ActionCall | undefined;
+  /** Direct counter of an entry; `undefined` when the table has none. */
+  counter(entry: EntryHandle): CounterValue | undefined;
+  setCounter(entry: EntryHandle, value: CounterValue): void;
+  /** Time of the entry's last hit on the device's clock, or of its insertion. */
+  lastHitUs(entry: EntryHandle): number;
+}
+
+export interface CounterArrayControl {
+  readonly name: string;
+  readonly size: number;
+  read(index: number): CounterValue;
+  write(index: number, value: CounterValue): void;
+}
+
+export interface MeterArrayControl {
+  readonly name: string;
+  readonly size: number;
+  /** `undefined` makes the cell always green. */
+  configure(index: number, config: MeterConfig | undefined): void;
+  config(index: number): MeterConfig | undefined;
+}
+
+export interface RegisterArrayControl {
+  readonly name: string;
+  readonly size: number;
+  readonly widthBits: number;
+  read(index: number): bigint;
+  write(index: number, value: bigint): void;
+}
+
+export interface Replica {
+  readonly port: number;
+  readonly instance: number;
+}
+
+export interface ReplicationControl {
+  /** Replaces the group's replicas; an empty list is a group that drops. */
+  setMulticastGroup(id: number, replicas: readonly Replica[]): void;
+  deleteMulticastGroup(id: number): void;
+  /** `truncateBytes` 0: whole packets. */
+  setCloneSession(id: number, replicas: readonly Replica[], truncateBytes: number): void;
+  deleteCloneSession(id: number): void;
+}
+
+/** A loaded program, ready for packets. Everything is empty after {@link DeviceControl.load}. */
+export interface ProgramControl extends ReplicationControl {
+  readonly tables: ReadonlyMap<string, TableControl>;
+  readonly counters: ReadonlyMap<string, CounterArrayControl>;
+  readonly meters: ReadonlyMap<string, MeterArrayControl>;
+  readonly registers: ReadonlyMap<string, RegisterArrayControl>;
+  /** Action names by table, and each action's parameters: for checking that a P4Info belongs to this JSON. */
+  readonly actions: ReadonlyMap<string, readonly { readonly name: string; readonly widthBits: number }[]>;
+}
+
+/** A device as its P4Runtime server sees it. */
+export interface DeviceControl {
+  readonly deviceId: bigint;
+  readonly cpuPort: number;
+  /** Parses, validates and compiles a bmv2 JSON; throws INVALID_PROGRAM or UNSUPPORTED_PROGRAM and keeps what runs. */
+  compile(bmv2Json: Uint8Array): LoadableProgram;
+  /** Replaces the running program and all of its state. */
+  load(program: LoadableProgram): ProgramControl;
+  readonly program: ProgramControl | undefined;
+  /** A frame as the CPU port sends it: the packet-out controller header first. */
+  sendFromCpu(frame: Uint8Array): void;
+  /** Called with every frame that leaves by the CPU port (packet-in controller header first). */
+  onCpuFrame: ((frame: Uint8Array) => void) | undefined;
+}
+
+/** A compiled program that can be loaded; `control` describes it before it runs (for VERIFY). */
+export interface LoadableProgram {
+  readonly control: ProgramControl;
+}
