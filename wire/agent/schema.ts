@@ -92,6 +92,7 @@ message Request {
     ActivateVersion activate_version = 7;
     ObjectVersion drop_version = 8;
     UpdateSend update_send = 9;
+    AllowRange allow_range = 10;
   }
 }
 
@@ -133,11 +134,21 @@ message Holder {
   string token = 2;
 }
 
+// To a holder: range reads of this payload (base_version 0: the full image) that come with this bearer token are served from now on.
+message AllowRange {
+  string token = 1;
+  uint64 object_id = 2;
+  uint32 version = 3;
+  uint32 base_version = 4;
+  // The token is good for this long. 0: it is withdrawn at once.
+  uint32 ttl_ms = 5;
+}
+
 message PrepareReceive {
   uint32 label = 1;
   Payload payload = 2;
   uint32 segment_bytes = 3;
-  // Whom repair requests are addressed to.
+  // Whom repair requests are addressed to. Empty: nobody sends, everything is read from the holders at once.
   string sender_ip = 4;
   // What the result must be: the root of the full image, also when the payload is a delta.
   bytes target_root_sha256 = 5;
@@ -177,6 +188,7 @@ message UpdateSend {
   uint64 rate_ceiling_bits_per_second = 3;
 }
 
+// Goes to the sender and to the receivers of a transfer. A label that the agent does not know is no error: it is ended already.
 message EndTransfer {
   uint32 label = 1;
   // true: complete, the sender says so to the tree with closed SYNCs and keeps nothing; false: abort, receivers keep verified chunks.
