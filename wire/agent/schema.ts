@@ -51,6 +51,8 @@ message Hello {
   repeated HeldVersion held = 7;
   // The version that consumers on this server read now, per object.
   repeated ObjectVersion active = 8;
+  // Secret of this incarnation's range server: who knows it makes tokens for single payloads (objects/range-token.ts).
+  bytes range_key = 9;
 }
 
 message Welcome {
@@ -130,7 +132,7 @@ message MakeDelta {
 
 message Holder {
   string range_url = 1;
-  // Sent as a bearer token.
+  // Sent as a bearer token; made with rangeToken() from the holder's range_key.
   string token = 2;
 }
 
