@@ -51,8 +51,6 @@ message Hello {
   repeated HeldVersion held = 7;
   // The version that consumers on this server read now, per object.
   repeated ObjectVersion active = 8;
-  // Secret of this incarnation's range server: who knows it makes tokens for single payloads (objects/range-token.ts).
-  bytes range_key = 9;
 }
 
 message Welcome {
@@ -132,7 +130,7 @@ message MakeDelta {
 
 message Holder {
   string range_url = 1;
-  // Sent as a bearer token; made with rangeToken() from the holder's range_key.
+  // Sent as a bearer token.
   string token = 2;
 }
 
