@@ -1,0 +1,198 @@
+import { createServer } from 'node:net';
+import type { FastifyInstance } from 'fastify';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { DdfError } from '../../../base/errors.ts';
+import { createLogger } from '../../../base/logger.ts';
+import { buildApi, startApi } from '../../../controller/api/server.ts';
+import type { ControllerService, RolloutEvent, RolloutRequest } from '../../../controller/service.ts';
+import { rolloutView, versionView } from './samples.ts';
+
+const notFound = (what: string) => new DdfError('NOT_FOUND', `there is no ${what}`, { remedy: 'GET the list.' });
+
+/** A service whose answers are samples and which remembers what it was asked: the API is what is tested here. */
+function recordingService(): ControllerService & { asked: unknown[] } {
+  const asked: unknown[] = [];
+  const event = (id: number): RolloutEvent => ({
+    id,
+    at: '2026-01-01T00:00:00.000Z',
+    type: 'state',
+    message: 'on its way',
+    state: 'distributing',
+    verified: 0,
+    total: 64,
+  });
+  return {
+    asked,
+    objects: () => [{ name: 'models/demo', objectId: '0001000000000001', tenant: 1, versions: [21, 22] }],
+    versions: (object) => {
+      if (object !== 'models/demo') throw notFound(`object '${object}'`);
+      return [versionView];
+    },
+    holders: (object, version) => {
+      asked.push({ object, version });
+      return [];
+    },
+    servers: () => [],
+    memoryNodes: () => [],
+    switches: () => [],
+    transfers: () => [],
+    topology: () => ({ name: 'test', mtuBytes: 9000, switches: [], hosts: [], links: [] }),
+    publish: async (request) => {
+      asked.push(request);
+      return versionView;
+    },
+    plan: (request) => {
+      asked.push(request);
+      return rolloutView.plan;
+    },
+    startRollout: (request: RolloutRequest) => {
+      asked.push(request);
+      return rolloutView;
+    },
+    rollouts: () => [rolloutView],
+    rollout: (id) => {
+      if (id !== rolloutView.id) throw notFound(`rollout '${id}'`);
+      return rolloutView;
+    },
+    abortRollout: () => ({ ...rolloutView, state: 'aborted' }),
+    rolloutEvents: async function* (_id, afterId) {
+      for (const id of [1, 2, 3]) if (id > afterId) yield event(id);
+    },
+    metrics: () => '# HELP ddf_up Whether the controller runs.\n',
+    notReady: () => ['switch leaf1: connecting'],
+  };
+}
+
+describe('REST API', () => {
+  let service: ReturnType<typeof recordingService>;
+  let app: FastifyInstance;
+  beforeEach(async () => {
+    service = recordingService();
+    app = await buildApi(service, createLogger('silent'));
+  });
+  afterEach(() => app.close());
+
+  it('publishes to a name with a slash', async () => {
+    const response = await app.inject({
+      method: 'POST',
+      url: '/v1/objects/models%2Fdemo/versions',
+      payload: { version: 22, path: '/data/model', base: 21 },
+    });
+    expect(response.statusCode).toBe(201);
+    expect(service.asked).toEqual([{ object: 'models/demo', version: 22, path: '/data/model', base: 21 }]);
+    expect(response.json()).toEqual(versionView);
+  });
+
+  it('starts a rollout and says where to follow it', async () => {
+    const response = await app.inject({
+      method: 'POST',
+      url: '/v1/rollouts',
+      payload: { object: 'models/demo', version: 22, servers: 'all' },
+    });
+    expect(response.statusCode).toBe(202);
+    expect(response.headers.location).toBe(`/v1/rollouts/${rolloutView.id}`);
+    expect(response.json()).toEqual(rolloutView);
+  });
+
+  it.each([
+    ['an unknown field', { object: 'models/demo', version: 22, servers: 'all', urgent: true }, /urgent/],
+    ['a missing field', { object: 'models/demo', servers: 'all' }, /version/],
+    ['a number as text', { object: 'models/demo', version: '22', servers: 'all' }, /version/],
+    ['a version out of range', { object: 'models/demo', version: 0, servers: 'all' }, /version/],
+    ['a name with odd characters', { object: 'models demo', version: 22, servers: 'all' }, /object/],
+    ['servers that are neither', { object: 'models/demo', version: 22, servers: 'some' }, /servers/],
+    [
+      'a deadline below zero',
+      { object: 'models/demo', version: 22, servers: 'all', deadlineSeconds: -1 },
+      /deadlineSeconds/,
+    ],
+  ])('refuses a body with %s and says which field', async (_what, payload, field) => {
+    const response = await app.inject({ method: 'POST', url: '/v1/rollouts', payload });
+    expect(response.statusCode).toBe(400);
+    expect(response.headers['content-type']).toMatch('application/problem+json');
+    expect(response.json()).toMatchObject({ code: 'INVALID_REQUEST', detail: expect.stringMatching(field) });
+    expect(service.asked).toEqual([]);
+  });
+
+  it('refuses a body that is not JSON', async () => {
+    const response = await app.inject({
+      method: 'POST',
+      url: '/v1/rollouts',
+      headers: { 'content-type': 'application/json' },
+      payload: '{',
+    });
+    expect(response.statusCode).toBe(400);
+    expect(response.json()).toMatchObject({ code: 'INVALID_REQUEST' });
+  });
+
+  it.each(['/v1/objects/models%2Fother/versions', '/v1/rollouts/none', '/v1/rollouts/none/events', '/v1/nothing'])(
+    'answers 404 with a problem for %s',
+    async (url) => {
+      const response = await app.inject({ url });
+      expect(response.statusCode).toBe(404);
+      expect(response.json()).toMatchObject({
+        code: 'NOT_FOUND',
+        type: 'urn:ddf:error:NOT_FOUND',
+        status: 404,
+        remedy: expect.any(String),
+      });
+    },
+  );
+
+  it('asks for the holders of one version', async () => {
+    await app.inject({ url: '/v1/objects/models%2Fdemo/holders?version=22' });
+    expect(service.asked).toEqual([{ object: 'models/demo', version: 22 }]);
+    expect((await app.inject({ url: '/v1/objects/models%2Fdemo/holders?version=new' })).statusCode).toBe(400);
+  });
+
+  it('streams events and resumes after the last id', async () => {
+    const response = await app.inject({
+      url: `/v1/rollouts/${rolloutView.id}/events`,
+      headers: { 'last-event-id': '2' },
+    });
+    expect(response.headers['content-type']).toBe('text/event-stream');
+    expect(response.body.match(/^id: /gm)).toHaveLength(1);
+    expect(response.body).toContain('id: 3\nevent: state\ndata: {"id":3');
+  });
+
+  it('says why it is not ready', async () => {
+    const response = await app.inject({ url: '/readyz' });
+    expect(response.statusCode).toBe(503);
+    expect(response.json()).toEqual({ status: 'not ready', reasons: ['switch leaf1: connecting'] });
+  });
+
+  it('describes every route in its OpenAPI document', async () => {
+    const document = (await app.inject({ url: '/openapi.json' })).json();
+    expect(document.openapi).toBe('3.1.0');
+    expect(Object.keys(document.paths).sort()).toEqual([
+      '/healthz',
+      '/metrics',
+      '/readyz',
+      '/v1/memory-nodes',
+      '/v1/objects',
+      '/v1/objects/{name}/holders',
+      '/v1/objects/{name}/versions',
+      '/v1/plans',
+      '/v1/rollouts',
+      '/v1/rollouts/{id}',
+      '/v1/rollouts/{id}/events',
+      '/v1/servers',
+      '/v1/switches',
+      '/v1/topology',
+      '/v1/transfers',
+    ]);
+  });
+
+  it('names a port that is in use', async () => {
+    const blocker = createServer().listen(0, '127.0.0.1');
+    await new Promise((resolve) => blocker.once('listening', resolve));
+    const { port } = blocker.address() as { port: number };
+    await expect(
+      startApi({ service, address: `127.0.0.1:${port}`, logger: createLogger('silent') }),
+    ).rejects.toMatchObject({
+      code: 'ADDRESS_IN_USE',
+      where: `127.0.0.1:${port}`,
+    });
+    blocker.close();
+  });
+});
