@@ -49,9 +49,20 @@ export interface MeterConfig {
   readonly pburst: bigint;
 }
 
+/** One key of a table, in the order of its declaration; `match` in entries has the same order. */
+export interface TableKey {
+  readonly name: string;
+  readonly kind: MatchValue['kind'];
+  readonly widthBits: number;
+}
+
 export interface TableControl {
   readonly name: string;
   readonly size: number;
+  /** For checking that a P4Info belongs to this JSON; p4c writes optional keys as ternary ones. */
+  readonly keys: readonly TableKey[];
+  /** Names of the actions that entries of this table may have. */
+  readonly actions: readonly string[];
   /** Throws DdfError ALREADY_EXISTS or TABLE_FULL. */
   insert(match: readonly MatchValue[], priority: number, action: EntryAction): EntryHandle;
   /** Throws DdfError NOT_FOUND when the handle was deleted. Keeps direct counters. */
