@@ -1,0 +1,155 @@
+import { DdfError } from '../../base/errors.ts';
+import { JsonView } from './json-view.ts';
+import { loadActions } from './load-actions.ts';
+import { loadCondition } from './load-expressions.ts';
+import { loadErrors, loadHeaders, loadStandardMetadata, refuseUnlessEmpty } from './load-headers.ts';
+import { loadParser } from './load-parser.ts';
+import { loadCalculation, loadPipeline } from './load-pipeline.ts';
+import { define, Names } from './names.ts';
+import type { Calculation, Checksum, Program, Table } from './program.ts';
+
+/** The format's major version: a higher one would mean other things by the same names. */
+const FORMAT_MAJOR = 2;
+const MAX_ARRAY_SIZE = 64 * 1024 * 1024;
+
+/**
+ * Reads a bmv2 JSON (format 2.x, as p4c-bm2-ss writes it for v1model) into the intermediate form.
+ *
+ * Throws DdfError INVALID_PROGRAM for what breaks the format and UNSUPPORTED_PROGRAM for what this switch does not implement;
+ * `where` is the JSON path of the offending member.
+ */
+export function loadProgram(json: Uint8Array): Program {
+  const root = new JsonView(parse(json));
+  const version = root.get('__meta__').get('version').tuple(2);
+  if (version[0]!.integer() !== FORMAT_MAJOR)
+    throw version[0]!.unsupported(`version ${version[0]!.integer()} of the bmv2 JSON format`);
+
+  const names = new Names();
+  const headers = loadHeaders(root, names);
+  const standardMetadata = loadStandardMetadata(root, names);
+  refuseUnlessEmpty(root, 'parse_vsets', 'parser value sets');
+  refuseUnlessEmpty(root, 'learn_lists', 'digests');
+  refuseUnlessEmpty(root, 'extern_instances', 'extern objects');
+  const counters = loadCounters(root, names);
+  const meters = loadMeters(root, names);
+  const registers = loadRegisters(root, names);
+  const calculations: Calculation[] = [];
+  for (const view of root.find('calculations')?.items() ?? []) {
+    const calculation = loadCalculation(view, names, view.get('name').string(), calculations.length);
+    calculations.push(define(names.calculations, view.get('name'), calculation));
+  }
+  const actions = loadActions(root, names, standardMetadata);
+  const tables: Table[] = [];
+  const pipeline = (name: string) => loadPipeline(named(root, 'pipelines', name), names, tables, calculations);
+  const ingress = pipeline('ingress');
+  const egress = pipeline('egress');
+  if (new Set(tables.map((table) => table.name)).size !== tables.length)
+    throw root.get('pipelines').invalid('have two tables of the same name');
+
+  return {
+    headers,
+    errors: loadErrors(root),
+    standardMetadata,
+    counters,
+    meters,
+    registers,
+    calculations,
+    actions,
+    tables,
+    parser: loadParser(named(root, 'parsers', 'parser'), names, standardMetadata),
+    ingress,
+    egress,
+    deparser: loadDeparser(root, names),
+    checksums: loadChecksums(root, names),
+  };
+}
+
+function parse(json: Uint8Array): unknown {
+  try {
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(json));
+  } catch (error) {
+    throw new DdfError('INVALID_PROGRAM', 'The switch program is not a JSON document', {
+      where: '$',
+      remedy: 'Give the JSON file that p4c-bm2-ss wrote.',
+      cause: error,
+    });
+  }
+}
+
+/** simple_switch looks its parser, pipelines and deparser up by these fixed names. */
+function named(root: JsonView, section: string, name: string): JsonView {
+  const found = root
+    .get(section)
+    .items()
+    .find((view) => view.get('name').raw === name);
+  if (found === undefined) throw root.get(section).invalid(`has none named ${name}`);
+  return found;
+}
+
+function loadDeparser(root: JsonView, names: Names) {
+  const view = named(root, 'deparsers', 'deparser');
+  const primitives = view.find('primitives');
+  if (primitives !== undefined && primitives.items().length > 0)
+    throw primitives.items()[0]!.unsupported('primitives in a deparser');
+  const order = view
+    .get('order')
+    .items()
+    .map((item) => {
+      const header = names.header(item);
+      if (header.metadata) throw item.invalid('emits metadata');
+      return header;
+    });
+  if (new Set(order).size !== order.length) throw view.get('order').unsupported('emitting a header twice');
+  return order;
+}
+
+function loadCounters(root: JsonView, names: Names) {
+  return (root.find('counter_arrays')?.items() ?? []).map((view, index) => {
+    const direct = view.find('is_direct')?.boolean() ?? false;
+    return define(names.counters, view.get('name'), {
+      name: view.get('name').string(),
+      index,
+      size: direct ? 0 : view.get('size').integer(0, MAX_ARRAY_SIZE),
+      directTable: direct ? view.get('binding').string() : undefined,
+    });
+  });
+}
+
+function loadMeters(root: JsonView, names: Names) {
+  return (root.find('meter_arrays')?.items() ?? []).map((view, index) => {
+    if (view.find('is_direct')?.boolean() === true) throw view.get('is_direct').unsupported('direct meters');
+    const rates = view.get('rate_count');
+    if (rates.integer() !== 2) throw rates.unsupported(`meters with ${rates.integer()} rates`);
+    const type = view.get('type').string();
+    if (type !== 'bytes' && type !== 'packets') throw view.get('type').invalid('is neither bytes nor packets');
+    const size = view.get('size').integer(0, MAX_ARRAY_SIZE);
+    return define(names.meters, view.get('name'), { name: view.get('name').string(), index, size, unit: type });
+  });
+}
+
+function loadRegisters(root: JsonView, names: Names) {
+  return (root.find('register_arrays')?.items() ?? []).map((view, index) =>
+    define(names.registers, view.get('name'), {
+      name: view.get('name').string(),
+      index,
+      size: view.get('size').integer(0, MAX_ARRAY_SIZE),
+      widthBits: view.get('bitwidth').integer(1, 4096),
+    }),
+  );
+}
+
+function loadChecksums(root: JsonView, names: Names): Checksum[] {
+  return (root.find('checksums')?.items() ?? []).map((view) => {
+    const type = view.get('type');
+    if (type.string() !== 'generic') throw type.unsupported(`checksums of type ${type.string()}`);
+    const condition = view.find('if_cond');
+    return {
+      name: view.get('name').string(),
+      target: names.field(view.get('target')),
+      calculation: names.calculation(view.get('calculation')),
+      verify: view.find('verify')?.boolean() ?? true,
+      update: view.find('update')?.boolean() ?? true,
+      condition: condition === undefined ? undefined : loadCondition(condition, { names }),
+    };
+  });
+}
