@@ -145,6 +145,7 @@ export interface PlanTree {
   switches: string[];
   /** Directed switch-to-switch links that carry the payload once. */
   coreLinks: { from: string; to: string }[];
+  /** Links to receivers; the source's own is not among them. */
   hostLinks: number;
 }
 
@@ -159,8 +160,9 @@ export interface Plan {
     source: number;
     coreLinks: number;
     hostLinks: number;
-    /** What every target fetching the whole object by itself would take out of the source. */
+    /** What every target that is not current, fetching the whole object by itself, would take out of the source. */
     unicastSource: number;
+    /** The same over switch-to-switch links: the object once per server and link of its path. */
     unicastCoreLinks: number;
   };
   warnings: string[];

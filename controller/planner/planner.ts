@@ -1,0 +1,294 @@
+import { DdfError } from '../../base/errors.ts';
+import { formatObjectId } from '../../objects/ids.ts';
+import type { PayloadRecord } from '../directory/types.ts';
+import type { Estimate, Plan, PlanCohort, PlanTree, RolloutRequest } from '../service.ts';
+import type { Tree } from '../topology/trees.ts';
+import { bytesText, rateText } from './amounts.ts';
+import { type Cohort, divide, sendersOf } from './cohorts.ts';
+import { linksOfTree, payloadRate, roundTripUs, segmentBytesFor } from './rates.ts';
+import { deadlineOf, resolveTargets } from './request.ts';
+import type { Catalogue, ExecutablePlan, FabricState, PlannedCohort } from './types.ts';
+
+/**
+ * Makes the plan that brings a version to servers with the fewest bytes: nothing to those who hold it, one delta per base that pays, one full image
+ * for the rest; each payload once over one tree. Changes nothing.
+ * @throws DdfError INVALID_REQUEST: no servers, a Memory Node among them, a deadline out of range; NOT_FOUND: unknown object, version or server;
+ *   AGENT_UNREACHABLE: servers need the version and nobody who is attached could send it
+ */
+export function makePlan(request: RolloutRequest, catalogue: Catalogue, fabric: FabricState): ExecutablePlan {
+  const { topology } = fabric.graph;
+  const object = catalogue.findObject(request.object);
+  if (object === undefined)
+    throw new DdfError('NOT_FOUND', `there is no object "${request.object}"`, {
+      where: 'object',
+      remedy: 'Publish it first; GET /v1/objects lists what there is.',
+    });
+  const { objectId } = object;
+  const version = catalogue.findVersion(objectId, request.version);
+  if (version === undefined)
+    throw new DdfError('NOT_FOUND', `object "${request.object}" has no version ${request.version}`, {
+      where: 'version',
+      remedy: `Publish it first; it has ${versionsText(catalogue.listVersions(objectId).map((v) => v.version))}.`,
+    });
+  const targets = resolveTargets(topology, request.servers);
+  deadlineOf(request);
+
+  const payloads = catalogue.listPayloads(objectId, version.version);
+  const full = payloads.find((payload) => payload.base === 0);
+  if (full === undefined)
+    throw new DdfError('CONFLICT', `the full image of ${request.object}@${version.version} was never made`, {
+      where: `${request.object}@${version.version}`,
+      remedy: 'Publish the version again: the same bytes are no change.',
+    });
+  const deltas = payloads.filter((payload) => payload.base !== 0);
+  const sendable = (payload: PayloadRecord): boolean => sendersOf(payload, catalogue, fabric).length > 0;
+  const cohorts = divide(targets, objectId, version.version, catalogue, {
+    full,
+    deltas: deltas.filter(sendable),
+    unsendable: deltas.filter((delta) => !sendable(delta)),
+  });
+
+  const busy = new Map<string, number>();
+  const planned = cohorts.map((cohort) => route(cohort, full, catalogue, fabric, busy));
+  const timed = predict(planned, fabric);
+  const warnings = targets
+    .filter((server) => !fabric.attached(server))
+    .map((server) => `${server} is not attached: it takes part when it attaches before the deadline`);
+  const view: Plan = {
+    object: request.object,
+    objectId: formatObjectId(objectId),
+    version: version.version,
+    targets: targets.length,
+    cohorts: timed.map(
+      ({ cohort, planned, predictedSeconds }): PlanCohort => ({
+        kind: cohort.kind,
+        from: cohort.kind === 'current' ? version.version : cohort.kind === 'delta' ? cohort.payload!.base : null,
+        servers: cohort.servers,
+        mechanism: planned.mechanism,
+        payload:
+          cohort.payload === undefined
+            ? null
+            : { base: cohort.payload.base === 0 ? null : cohort.payload.base, sizeBytes: cohort.payload.sizeBytes },
+        source: planned.source ?? null,
+        tree: planned.tree === undefined ? null : treeView(planned.tree),
+        predictedSeconds: predictedSeconds ?? null,
+        reasons: [...cohort.reasons, ...planned.reasons],
+        rejected: [...cohort.rejected, ...planned.rejected],
+      }),
+    ),
+    bytes: countBytes(planned, full, fabric),
+    warnings,
+  };
+  return {
+    view,
+    objectId,
+    version,
+    cohorts: timed.map(
+      ({ cohort, planned, predictedSeconds }): PlannedCohort => ({
+        kind: cohort.kind,
+        servers: cohort.servers,
+        mechanism: planned.mechanism,
+        payload: cohort.payload,
+        source: planned.source,
+        tree: planned.tree,
+        predictedSeconds,
+      }),
+    ),
+  };
+}
+
+interface Routed {
+  readonly cohort: Cohort;
+  readonly mechanism: PlannedCohort['mechanism'];
+  readonly source: string | undefined;
+  readonly tree: Tree | undefined;
+  readonly reasons: string[];
+  readonly rejected: PlanCohort['rejected'];
+}
+
+/** Chooses source and mechanism of one cohort. `busy` counts what earlier cohorts of this plan put on each source. */
+function route(
+  cohort: Cohort,
+  full: PayloadRecord,
+  catalogue: Catalogue,
+  fabric: FabricState,
+  busy: Map<string, number>,
+): Routed {
+  const { payload, servers } = cohort;
+  if (payload === undefined)
+    return { cohort, mechanism: 'none', source: undefined, tree: undefined, reasons: [], rejected: [] };
+  const rank = (node: string): [number, number] => [
+    fabric.load(node) + (busy.get(node) ?? 0),
+    distance(fabric, node, servers),
+  ];
+  const candidates = sendersOf(payload, catalogue, fabric)
+    .map((node) => ({ node, rank: rank(node) }))
+    .sort((a, b) => a.rank[0] - b.rank[0] || a.rank[1] - b.rank[1]);
+  const rejected: PlanCohort['rejected'] = [];
+  let unreachable: DdfError | undefined;
+  for (const { node, rank: chosen } of candidates) {
+    let tree: Tree;
+    try {
+      tree = fabric.planTree(node, servers);
+    } catch (error) {
+      if (!(error instanceof DdfError && error.code === 'UNREACHABLE_HOST')) throw error;
+      unreachable ??= error;
+      continue;
+    }
+    busy.set(node, (busy.get(node) ?? 0) + 1);
+    const reasons = [sourceReason(node, chosen, candidates, payload)];
+    for (const other of candidates)
+      if (other.node !== node)
+        rejected.push({
+          alternative: `source ${other.node}`,
+          reason: `${other.rank[0]} transfers and ${other.rank[1]} links to its receivers, against ${chosen[0]} and ${chosen[1]}`,
+          bytes: payload.sizeBytes,
+        });
+    if (servers.length > 1) {
+      reasons.push(
+        `one multicast: each of ${tree.coreLinks.length} core links and ${tree.hostLinks} host links carries the payload once`,
+      );
+      rejected.push({
+        alternative: 'unicast to each',
+        reason: `${servers.length} copies out of ${node} instead of one`,
+        bytes: servers.length * payload.sizeBytes,
+      });
+    } else reasons.push('a tree to one receiver is the path to it; losses are repaired the same way');
+    return { cohort, mechanism: 'multicast', source: node, tree, reasons, rejected };
+  }
+  const reader = unicastHolder(payload, full, catalogue, fabric, servers);
+  if (reader === undefined)
+    throw (
+      unreachable ??
+      new DdfError('AGENT_UNREACHABLE', `nobody who is attached holds version ${payload.version}`, {
+        where: payload.memoryNodes.join(', '),
+        remedy: 'Start the Memory Node that it was published to, or publish it to another.',
+        recoverable: true,
+      })
+    );
+  const why =
+    unreachable === undefined
+      ? 'no attached Memory Node has the payload'
+      : `${unreachable.message}: no tree reaches all of them`;
+  return {
+    cohort,
+    mechanism: 'unicast',
+    source: reader,
+    tree: undefined,
+    reasons: [`each reads from ${reader} by range`],
+    rejected: [{ alternative: 'multicast', reason: why, bytes: payload.sizeBytes }],
+  };
+}
+
+/** Any attached holder of a full image serves ranges of it; deltas are only with the Memory Nodes that made them. */
+function unicastHolder(
+  payload: PayloadRecord,
+  full: PayloadRecord,
+  catalogue: Catalogue,
+  fabric: FabricState,
+  servers: readonly string[],
+): string | undefined {
+  const holders =
+    payload === full
+      ? catalogue.holders(payload.objectId, payload.version).map((holder) => holder.agent)
+      : sendersOf(payload, catalogue, fabric);
+  return holders
+    .filter((agent) => fabric.attached(agent))
+    .map((agent) => ({ agent, load: fabric.load(agent), links: distance(fabric, agent, servers) }))
+    .sort((a, b) => a.load - b.load || a.links - b.links)[0]?.agent;
+}
+
+function sourceReason(
+  node: string,
+  [load, links]: readonly [number, number],
+  candidates: readonly unknown[],
+  payload: PayloadRecord,
+): string {
+  const what = payload.base === 0 ? 'the full image' : `the delta from ${payload.base}`;
+  return candidates.length === 1
+    ? `${node} is the only attached Memory Node that has ${what}`
+    : `${node} of ${candidates.length} Memory Nodes that have ${what}: it sends ${load} transfers and is ${links} links from the receivers' switches`;
+}
+
+/** Sum of the core links from an agent's switch to each receiver's; unreachable ones count as more than any path. */
+function distance(fabric: FabricState, agent: string, servers: readonly string[]): number {
+  const { graph } = fabric;
+  const distances = graph.distancesTo(graph.host(agent).switch);
+  const beyond = graph.topology.switches.length;
+  return servers.reduce((sum, name) => sum + (distances.get(graph.host(name).switch) ?? beyond), 0);
+}
+
+function treeView(tree: Tree): PlanTree {
+  return {
+    switches: tree.switches.map((node) => node.name),
+    coreLinks: tree.coreLinks.map(({ from, to }) => ({ from, to })),
+    hostLinks: tree.hostLinks,
+  };
+}
+
+function countBytes(routed: readonly Routed[], full: PayloadRecord, fabric: FabricState): Plan['bytes'] {
+  const bytes = { source: 0, coreLinks: 0, hostLinks: 0, unicastSource: 0, unicastCoreLinks: 0 };
+  const fullSource = routed.find((r) => r.cohort.kind === 'full')?.source ?? routed.find((r) => r.source)?.source;
+  for (const { cohort, source, tree } of routed) {
+    if (cohort.payload === undefined || source === undefined) continue;
+    const { sizeBytes } = cohort.payload;
+    const copies = tree === undefined ? cohort.servers.length : 1;
+    bytes.source += copies * sizeBytes;
+    bytes.coreLinks +=
+      sizeBytes * (tree === undefined ? distance(fabric, source, cohort.servers) : tree.coreLinks.length);
+    bytes.hostLinks += sizeBytes * cohort.servers.length;
+    bytes.unicastSource += cohort.servers.length * full.sizeBytes;
+    bytes.unicastCoreLinks += full.sizeBytes * distance(fabric, fullSource!, cohort.servers);
+  }
+  return bytes;
+}
+
+interface Timed {
+  readonly cohort: Cohort;
+  readonly planned: Routed;
+  readonly predictedSeconds: Estimate | undefined;
+}
+
+/**
+ * Seconds until a cohort has its payload, from the configured rates. Cohorts that share a source share its link evenly, and what one leaves free
+ * the others take: they end in the order of their sizes.
+ */
+function predict(routed: readonly Routed[], fabric: FabricState): Timed[] {
+  const segmentBytes = segmentBytesFor(fabric.graph.topology.mtuBytes);
+  return routed.map((planned): Timed => {
+    const { cohort, source, tree } = planned;
+    if (cohort.payload === undefined || source === undefined) return { cohort, planned, predictedSeconds: undefined };
+    const slowest =
+      tree === undefined ? fabric.graph.host(source).link.rateBitsPerSecond : slowestLink(planned, fabric);
+    const rate = payloadRate(slowest, segmentBytes);
+    const size = outOfSource(planned);
+    const together = routed.filter((other) => other.source === source);
+    // While the smaller ones run each of the n gets 1/n: this one has waited for the smaller ones' bytes and for as many of each larger one's.
+    const bits = 8 * together.reduce((sum, other) => sum + Math.min(size, outOfSource(other)), 0);
+    const roundTripSeconds = tree === undefined ? 0 : roundTripUs(fabric.graph, tree, segmentBytes) / 1e6;
+    const shared =
+      together.length > 1 ? `, shared with ${together.length - 1} other cohort${together.length > 2 ? 's' : ''}` : '';
+    return {
+      cohort,
+      planned,
+      predictedSeconds: {
+        value: bits / rate + roundTripSeconds,
+        unit: 's',
+        source: 'configured',
+        basis: `${bytesText(size)} out of ${source} at ${rateText(rate)} of payload (slowest link ${rateText(slowest)})${shared}; without repair`,
+      },
+    };
+  });
+}
+
+function outOfSource({ cohort, tree }: Routed): number {
+  return (cohort.payload?.sizeBytes ?? 0) * (tree === undefined ? cohort.servers.length : 1);
+}
+
+function slowestLink({ tree }: Routed, fabric: FabricState): number {
+  return Math.min(...linksOfTree(fabric.graph, tree!).map((link) => link.rateBitsPerSecond));
+}
+
+function versionsText(versions: readonly number[]): string {
+  return versions.length === 0 ? 'none yet' : `${versions.slice(-20).join(', ')}`;
+}
