@@ -1,0 +1,64 @@
+import { DdfError } from '../../base/errors.ts';
+
+/**
+ * Binary strings of bit<W> and int<W> values (P4Runtime 1.5, section "Bytestrings"): what is sent is the shortest string that holds the value, what is
+ * received may have any length as long as the value fits.
+ */
+
+/** The shortest string of a non-negative value; 0 is one zero byte. */
+export function encodeBits(value: bigint): Uint8Array {
+  if (value < 0n) throw new DdfError('INTERNAL', `bit<W> has no negative value ${value}`);
+  if (value <= 0xffn) return new Uint8Array([Number(value)]);
+  return bytesOf(value, Math.ceil(value.toString(16).length / 2));
+}
+
+/** Throws DdfError INVALID_REQUEST for an empty string or a value of more than `widthBits` bits. */
+export function decodeBits(bytes: Uint8Array, widthBits: number): bigint {
+  if (bytes.length === 0) throw new DdfError('INVALID_REQUEST', 'The byte string is empty');
+  const value = unsigned(bytes);
+  if (value >> BigInt(widthBits) !== 0n)
+    throw new DdfError('INVALID_REQUEST', `The value 0x${value.toString(16)} does not fit into bit<${widthBits}>`);
+  return value;
+}
+
+/** The shortest two's complement string of a value. */
+export function encodeSigned(value: bigint): Uint8Array {
+  let size = 1;
+  while (BigInt.asIntN(8 * size, value) !== value) size++;
+  return bytesOf(BigInt.asUintN(8 * size, value), size);
+}
+
+/** Undoes sign extension. Throws DdfError INVALID_REQUEST for an empty string or a value that is not in int<`widthBits`>. */
+export function decodeSigned(bytes: Uint8Array, widthBits: number): bigint {
+  if (bytes.length === 0) throw new DdfError('INVALID_REQUEST', 'The byte string is empty');
+  const value = BigInt.asIntN(8 * bytes.length, unsigned(bytes));
+  if (BigInt.asIntN(widthBits, value) !== value)
+    throw new DdfError('INVALID_REQUEST', `The value ${value} does not fit into int<${widthBits}>`);
+  return value;
+}
+
+/** The shortest form of any received string of bit<W>: for comparing what different servers send. An empty string stays empty. */
+export function canonicalBits(bytes: Uint8Array): Uint8Array {
+  let start = 0;
+  while (start < bytes.length - 1 && bytes[start] === 0) start++;
+  return start === 0 ? bytes : bytes.slice(start);
+}
+
+function unsigned(bytes: Uint8Array): bigint {
+  if (bytes.length <= 6) {
+    let value = 0;
+    for (const byte of bytes) value = value * 256 + byte;
+    return BigInt(value);
+  }
+  return BigInt(`0x${Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('hex')}`);
+}
+
+function bytesOf(value: bigint, size: number): Uint8Array {
+  const bytes = new Uint8Array(size);
+  let rest = value;
+  for (let i = size - 1; i >= 0; i--) {
+    bytes[i] = Number(rest & 0xffn);
+    rest >>= 8n;
+  }
+  return bytes;
+}
