@@ -9,7 +9,7 @@
  * groups bytes of equal significance in arrays of 2-byte elements. 3: the difference as it is. The encoder takes the shortest of them for
  * every frame: on bf16 weights with 1 % of the elements changed by a few ulp, grouping saves 7 % over plain zstd at level 9.
  */
-import { CCtx, CParameter, compressBound, DCtx } from 'zstd-napi/binding.js';
+import zstdBinding, { type DCtx } from 'zstd-napi/binding.js';
 import { DdfError } from '../base/errors.ts';
 import type { ByteSource } from './byte-source.ts';
 
@@ -44,10 +44,10 @@ export function encodeDelta(base: ByteSource, target: ByteSource, emit: (bytes: 
   const difference = new Uint8Array(frameBytes);
   const fromBase = new Uint8Array(frameBytes);
   const grouped = new Uint8Array(frameBytes);
-  const plainOut = Buffer.alloc(compressBound(frameBytes));
-  const groupedOut = Buffer.alloc(compressBound(frameBytes));
-  const zstd = new CCtx();
-  zstd.setParameter(CParameter.compressionLevel, ZSTD_LEVEL);
+  const plainOut = Buffer.alloc(zstdBinding.compressBound(frameBytes));
+  const groupedOut = Buffer.alloc(zstdBinding.compressBound(frameBytes));
+  const zstd = new zstdBinding.CCtx();
+  zstd.setParameter(zstdBinding.CParameter.compressionLevel, ZSTD_LEVEL);
 
   for (let offset = 0; offset < target.sizeBytes; offset += frameBytes) {
     const length = Math.min(frameBytes, target.sizeBytes - offset);
@@ -95,7 +95,7 @@ export function applyDelta(base: ByteSource, delta: ByteSource, emit: (bytes: Ui
   const scratch = new Uint8Array(frameBytes);
   const body = Buffer.alloc(frameBytes);
   const frameHeader = Buffer.alloc(FRAME_HEADER_BYTES);
-  const zstd = new DCtx();
+  const zstd = new zstdBinding.DCtx();
   let at = HEADER_BYTES;
   for (let offset = 0; offset < targetBytes; offset += frameBytes) {
     const length = Math.min(frameBytes, targetBytes - offset);
