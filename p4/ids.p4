@@ -33,6 +33,16 @@ const bit<8> FABRIC_MARK_ANEW = 0x01;
 const bit<8> FABRIC_HOP_LIMIT = 16;
 const bit<8> FABRIC_SOURCE_SYMBOLS = 64; // of a full block; parity symbols are numbered from here on
 
+// Repair registers count time in ticks of 2^4 microseconds of the switch's clock: bits 35..4 of its timestamp.
+const bit<32> REPAIR_TICK_US = 16;
+// The intervals that a switch starts with; the controller sets them by the path's RTT.
+const bit<32> REPAIR_ELIMINATION_DEFAULT_US = 10000;
+const bit<32> REPAIR_STALE_DEFAULT_US = 200000;
+const bit<32> REPAIR_GRACE_DEFAULT_US = 10000;
+
+// Ordinary packets that can say so are marked as having met congestion when at least this many frames were queued before them.
+const bit<8> ECN_MARK_LEVEL = 32;
+
 // Ports of the switches: 0 is never a port of ours, because a v1model packet that nothing decided about leaves by port 0.
 const bit<9> PORT_CPU = 510;
 const bit<9> PORT_DROP = 511;
@@ -77,5 +87,6 @@ const bit<8> DROP_PRUNED_INGRESS_PORT = 23;
 const bit<8> DROP_PRUNED_NOT_ASKED = 24;
 const bit<8> DROP_NO_RECEIVER = 25;
 const bit<8> DROP_EMPTY_TREE = 26;
+const bit<8> DROP_NOTHING_NEEDED = 27;
 
 #endif

@@ -23,6 +23,11 @@ export const FABRIC_FLAG_CLOSED = 0x02;
 export const FABRIC_MARK_ANEW = 0x01;
 export const FABRIC_HOP_LIMIT = 16;
 export const FABRIC_SOURCE_SYMBOLS = 64;
+export const REPAIR_TICK_US = 16;
+export const REPAIR_ELIMINATION_DEFAULT_US = 10000;
+export const REPAIR_STALE_DEFAULT_US = 200000;
+export const REPAIR_GRACE_DEFAULT_US = 10000;
+export const ECN_MARK_LEVEL = 32;
 export const PORT_CPU = 510;
 export const PORT_DROP = 511;
 export const PUNT_REASON_ARP = 1;
@@ -59,6 +64,7 @@ export const DROP_PRUNED_INGRESS_PORT = 23;
 export const DROP_PRUNED_NOT_ASKED = 24;
 export const DROP_NO_RECEIVER = 25;
 export const DROP_EMPTY_TREE = 26;
+export const DROP_NOTHING_NEEDED = 27;
 export const PORT_ROLE_SIZE = 512;
 export const ADMISSION_SIZE = 8192;
 export const CLASSIFY_SIZE = 1024;
@@ -75,3 +81,35 @@ export const REPAIR_SLOTS = 65536;
 export const DROP_COUNTER_SIZE = 64;
 export const PORT_COUNTER_SIZE = 16384;
 export const CONTROL_METER_SIZE = 512;
+
+/** Drop reasons, as indexes of the drop counter, and what they are called. */
+export const DROP_REASON_NAMES: Readonly<Record<number, string>> = {
+  0: 'none',
+  1: 'parser-error',
+  2: 'unknown-port',
+  3: 'tag-from-host',
+  4: 'not-admitted',
+  5: 'receiver-port-range',
+  6: 'fragment',
+  7: 'ip-options',
+  8: 'control-rate',
+  9: 'fabric-version',
+  10: 'fabric-type',
+  11: 'hop-limit',
+  12: 'unknown-label',
+  13: 'tenant-mismatch',
+  14: 'not-from-upstream',
+  15: 'not-in-tree',
+  16: 'eliminated',
+  17: 'done-pending',
+  18: 'report-not-worse',
+  19: 'no-route',
+  20: 'ttl',
+  21: 'ipv4-checksum',
+  22: 'not-ip',
+  23: 'pruned-ingress-port',
+  24: 'pruned-not-asked',
+  25: 'no-receiver',
+  26: 'empty-tree',
+  27: 'nothing-needed',
+};
