@@ -1,0 +1,77 @@
+import type { RolloutState } from '../service.ts';
+import type { Effect, Lane, Rollout, ServerProgress, Step, TransferProgress } from './types.ts';
+
+/** A rollout while one event is worked into it: reads see what was written, the value that came in stays as it was. */
+export class Draft {
+  rollout: Rollout;
+  readonly effects: Effect[] = [];
+  readonly nowUs: number;
+
+  constructor(rollout: Rollout, nowUs: number) {
+    this.rollout = rollout;
+    this.nowUs = nowUs;
+  }
+
+  finish(): Step {
+    return { rollout: this.rollout, effects: this.effects };
+  }
+
+  do(effect: Effect): void {
+    this.effects.push(effect);
+  }
+
+  note(kind: 'state' | 'server' | 'transfer' | 'note', message: string): void {
+    this.do({ type: 'note', kind, message });
+  }
+
+  persist(): void {
+    if (!this.effects.some((effect) => effect.type === 'persist')) this.do({ type: 'persist' });
+  }
+
+  server(name: string): ServerProgress | undefined {
+    return Object.hasOwn(this.rollout.servers, name) ? this.rollout.servers[name] : undefined;
+  }
+
+  servers(): [string, ServerProgress][] {
+    return Object.entries(this.rollout.servers);
+  }
+
+  setServer(name: string, change: Partial<ServerProgress>): void {
+    const servers = { ...this.rollout.servers, [name]: { ...this.rollout.servers[name]!, ...change } };
+    this.rollout = { ...this.rollout, servers };
+  }
+
+  transfer(label: number): TransferProgress | undefined {
+    return this.rollout.transfers.find((transfer) => transfer.label === label);
+  }
+
+  setPhase(label: number, phase: TransferProgress['phase']): void {
+    const transfers = this.rollout.transfers.map((transfer) =>
+      transfer.label === label ? { ...transfer, phase } : transfer,
+    );
+    this.rollout = { ...this.rollout, transfers };
+  }
+
+  lane(base: number): Lane | undefined {
+    return this.rollout.lanes.find((lane) => lane.base === base);
+  }
+
+  /** What a label carries: a transfer's payload or a lane's. */
+  payloadOf(label: number): { base: number; payloadBytes: number } | undefined {
+    return this.transfer(label) ?? this.rollout.lanes.find((lane) => lane.label === label);
+  }
+
+  enter(state: RolloutState, message: string, error: string | null = null): void {
+    const { rollout, nowUs } = this;
+    const seconds = (nowUs - rollout.stateSinceUs) / 1e6;
+    this.rollout = {
+      ...rollout,
+      state,
+      stateSinceUs: nowUs,
+      phases: [...rollout.phases, { state: rollout.state, seconds }],
+      error,
+    };
+    this.note('state', message);
+    this.persist();
+  }
+}
