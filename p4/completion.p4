@@ -26,9 +26,9 @@ control Completion(inout headers_t hdr, inout metadata_t meta, inout standard_me
     bit<32> worst_level;
 
     apply {
-        bool is_done = hdr.fabric.isValid() && hdr.fabric.packet_type == FABRIC_TYPE_DONE;
-        bool is_report = hdr.fabric.isValid() && hdr.fabric.packet_type == FABRIC_TYPE_REPORT;
-        if ((is_done || is_report) && meta.drop_reason == DROP_NONE) {
+        if (hdr.fabric.isValid() && meta.drop_reason == DROP_NONE &&
+                (hdr.fabric.packet_type == FABRIC_TYPE_DONE || hdr.fabric.packet_type == FABRIC_TYPE_REPORT)) {
+            bool is_done = hdr.fabric.packet_type == FABRIC_TYPE_DONE; // otherwise a REPORT
             bit<32> cell = (bit<32>)meta.transfer_index;
             bit<32> epoch = 256 + (bit<32>)hdr.fabric.epoch;
 
@@ -65,7 +65,7 @@ control Completion(inout headers_t hdr, inout metadata_t meta, inout standard_me
                 report_epoch = 0;
                 worst_level = 0;
             }
-            if (is_report) {
+            if (!is_done) {
                 if (report_epoch != epoch || (bit<32>)hdr.fabric.need > worst_level) {
                     report_epoch = epoch;
                     worst_level = (bit<32>)hdr.fabric.need;

@@ -80,7 +80,8 @@ control Forwarding(inout headers_t hdr, inout metadata_t meta, inout standard_me
                     meta.drop_reason = DROP_NOT_IP;
                 } else if (hdr.ipv4.version != 4 || hdr.ipv4.header_words < 5) {
                     meta.drop_reason = DROP_PARSER_ERROR;
-                } else if (hdr.ipv4.ttl == 0) {
+                } else if (hdr.ipv4.ttl == 0 || (hdr.ipv4.ttl == 1 && hdr.ipv4.destination >= IPV4_MULTICAST_FIRST)) {
+                    // Nobody is told about multicast (RFC 1812, 4.3.2.7).
                     meta.drop_reason = DROP_TTL;
                 } else if (hdr.ipv4.ttl == 1) {
                     // The controller answers with ICMP time exceeded (RFC 792).

@@ -11,6 +11,7 @@ const bit<16> ETHERTYPE_OBJECT_TAG = 0x88B5; // IEEE 802 local experimental Ethe
 const bit<8> IP_PROTOCOL_ICMP = 1;
 const bit<8> IP_PROTOCOL_TCP = 6;
 const bit<8> IP_PROTOCOL_UDP = 17;
+const bit<32> IPV4_MULTICAST_FIRST = 0xE0000000; // multicast, reserved and broadcast addresses
 
 // UDP ports. Receivers are plain sockets in the reserved range; senders listen on the fabric port itself.
 const bit<16> FABRIC_UDP_PORT = 56816;

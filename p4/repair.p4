@@ -54,9 +54,9 @@ control Repair(inout headers_t hdr, inout metadata_t meta, inout standard_metada
     bit<32> waiting;
 
     apply {
-        bool is_nack = hdr.fabric.isValid() && hdr.fabric.packet_type == FABRIC_TYPE_NACK;
-        bool is_repair = hdr.fabric.isValid() && hdr.fabric.packet_type == FABRIC_TYPE_REPAIR;
-        if ((is_nack || is_repair) && meta.drop_reason == DROP_NONE) {
+        if (hdr.fabric.isValid() && meta.drop_reason == DROP_NONE &&
+                (hdr.fabric.packet_type == FABRIC_TYPE_NACK || hdr.fabric.packet_type == FABRIC_TYPE_REPAIR)) {
+            bool is_nack = hdr.fabric.packet_type == FABRIC_TYPE_NACK; // otherwise a REPAIR
             if (is_nack && hdr.fabric.need == 0) {
                 meta.drop_reason = DROP_NOTHING_NEEDED;
             } else {

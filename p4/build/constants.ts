@@ -6,6 +6,7 @@ export const ETHERTYPE_OBJECT_TAG = 0x88B5;
 export const IP_PROTOCOL_ICMP = 1;
 export const IP_PROTOCOL_TCP = 6;
 export const IP_PROTOCOL_UDP = 17;
+export const IPV4_MULTICAST_FIRST = 0xE0000000;
 export const FABRIC_UDP_PORT = 56816;
 export const RECEIVER_UDP_PORT_FIRST = 56832;
 export const RECEIVER_UDP_PORT_LAST = 57343;
