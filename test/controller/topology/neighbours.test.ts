@@ -2,7 +2,14 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { FabricGraph } from '../../../controller/topology/graph.ts';
 import { createNeighbourResponder } from '../../../controller/topology/neighbours.ts';
-import { ETHERTYPE_ARP, ETHERTYPE_IPV4, IP_PROTOCOL_ICMP } from '../../../p4/build/constants.ts';
+import {
+  ETHERTYPE_ARP,
+  ETHERTYPE_IPV4,
+  IP_PROTOCOL_ICMP,
+  PUNT_REASON_ARP,
+  PUNT_REASON_ICMP,
+  PUNT_REASON_TTL,
+} from '../../../p4/build/constants.ts';
 import { loadTopology } from '../../../topologies/load.ts';
 import { MAC_BROADCAST, parseIpv4, parseMac } from '../../../wire/packet/addresses.ts';
 import { ARP_REPLY, ARP_REQUEST, emitArp, parseArp } from '../../../wire/packet/arp.ts';
@@ -52,7 +59,7 @@ function echoRequest(change: { destination?: number; type?: number; destinationM
 
 describe('ARP', () => {
   it('is answered for the gateway with its own address', () => {
-    const reply = parseEthernet(responder.answer(arpRequest(ip(gateway)), host.port)!);
+    const reply = parseEthernet(responder.answer(arpRequest(ip(gateway)), host.port, PUNT_REASON_ARP)!);
     expect(reply).toMatchObject({ destination: mac(host), source: mac(gateway), etherType: ETHERTYPE_ARP });
     expect(parseArp((reply as { payload: Uint8Array }).payload)).toEqual({
       operation: ARP_REPLY,
@@ -64,7 +71,7 @@ describe('ARP', () => {
   });
 
   it('is answered for other hosts of the leaf with the address of the switch, which routes between them', () => {
-    const reply = parseEthernet(responder.answer(arpRequest(ip(neighbour)), host.port)!);
+    const reply = parseEthernet(responder.answer(arpRequest(ip(neighbour)), host.port, PUNT_REASON_ARP)!);
     expect(parseArp((reply as { payload: Uint8Array }).payload)).toMatchObject({
       senderMac: mac(gateway),
       senderIp: ip(neighbour),
@@ -72,16 +79,16 @@ describe('ARP', () => {
   });
 
   it('is not answered for the host that asks, for strangers, nor when it is a reply', () => {
-    expect(responder.answer(arpRequest(ip(host)), host.port)).toBeUndefined();
-    expect(responder.answer(arpRequest(parseIpv4('10.2.9.9')!), host.port)).toBeUndefined();
-    expect(responder.answer(arpRequest(ip(graph.host('gpu01'))), host.port)).toBeUndefined();
-    expect(responder.answer(arpRequest(ip(gateway), ARP_REPLY), host.port)).toBeUndefined();
+    expect(responder.answer(arpRequest(ip(host)), host.port, PUNT_REASON_ARP)).toBeUndefined();
+    expect(responder.answer(arpRequest(parseIpv4('10.2.9.9')!), host.port, PUNT_REASON_ARP)).toBeUndefined();
+    expect(responder.answer(arpRequest(ip(graph.host('gpu01'))), host.port, PUNT_REASON_ARP)).toBeUndefined();
+    expect(responder.answer(arpRequest(ip(gateway), ARP_REPLY), host.port, PUNT_REASON_ARP)).toBeUndefined();
   });
 });
 
 describe('an echo request', () => {
   it('to the switch is answered with what it carried', () => {
-    const reply = parseEthernet(responder.answer(echoRequest(), host.port)!);
+    const reply = parseEthernet(responder.answer(echoRequest(), host.port, PUNT_REASON_ICMP)!);
     if (typeof reply === 'string') throw new Error(reply);
     expect(reply).toMatchObject({ destination: mac(host), source: mac(gateway) });
     const packet = parseIpv4Packet(reply.payload);
@@ -92,13 +99,31 @@ describe('an echo request', () => {
   });
 
   it('to somebody else, of another type, or broken is not', () => {
-    expect(responder.answer(echoRequest({ destination: ip(neighbour) }), 2)).toBeUndefined();
-    expect(responder.answer(echoRequest({ type: 0 }), 2)).toBeUndefined();
-    expect(responder.answer(echoRequest({ destinationMac: mac(neighbour) }), 2)).toBeUndefined();
+    expect(responder.answer(echoRequest({ destination: ip(neighbour) }), 2, PUNT_REASON_ICMP)).toBeUndefined();
+    expect(responder.answer(echoRequest({ type: 0 }), 2, PUNT_REASON_ICMP)).toBeUndefined();
+    expect(responder.answer(echoRequest({ destinationMac: mac(neighbour) }), 2, PUNT_REASON_ICMP)).toBeUndefined();
     for (let length = 0; length < echoRequest().length; length++)
-      expect(responder.answer(echoRequest().subarray(0, length), 2)).toBeUndefined();
+      expect(responder.answer(echoRequest().subarray(0, length), 2, PUNT_REASON_ICMP)).toBeUndefined();
     const corrupt = echoRequest();
     corrupt[40]! ^= 1;
-    expect(responder.answer(corrupt, 2)).toBeUndefined();
+    expect(responder.answer(corrupt, 2, PUNT_REASON_ICMP)).toBeUndefined();
+  });
+});
+
+describe('a packet whose time to live ends', () => {
+  it('is answered by the switch with the start of the packet', () => {
+    const frame = echoRequest({ destination: ip(graph.host('gpu64')) });
+    const reply = parseEthernet(responder.answer(frame, host.port, PUNT_REASON_TTL)!);
+    if (typeof reply === 'string') throw new Error(reply);
+    const packet = parseIpv4Packet(reply.payload);
+    if (typeof packet === 'string') throw new Error(packet);
+    expect(packet).toMatchObject({ source: ip(gateway), destination: ip(host) });
+    const message = parseIcmp(packet.payload);
+    expect(message).toMatchObject({ type: 11, code: 0, payload: frame.slice(14, 14 + 20 + 8) });
+  });
+
+  it('is not answered when it is an answer itself', () => {
+    expect(responder.answer(echoRequest({ type: 0 }), 2, PUNT_REASON_TTL)).toBeUndefined();
+    expect(responder.answer(echoRequest({ type: 11 }), 2, PUNT_REASON_TTL)).toBeUndefined();
   });
 });

@@ -1,0 +1,161 @@
+import { Client, type ClientDuplexStream, credentials, Metadata, type ServiceError, status } from '@grpc/grpc-js';
+import { DdfError } from '../../base/errors.ts';
+import type { StreamMessageRequest, StreamMessageResponse } from '../../wire/p4runtime/messages.ts';
+import { type MessageInput, serviceDefinition } from '../../wire/proto.ts';
+
+const METHODS = serviceDefinition('p4.v1.P4Runtime');
+
+/** Pipeline configs and read replies are larger than gRPC's default of 4 MiB. */
+const MAX_MESSAGE_BYTES = 64 * 1024 * 1024;
+
+export type UnaryMethod = 'Write' | 'SetForwardingPipelineConfig' | 'GetForwardingPipelineConfig' | 'Capabilities';
+
+export interface ChannelSettings {
+  /** `host:port`. */
+  readonly address: string;
+  /** Silence after which the connection is probed, milliseconds; the probe has half of it to return. */
+  readonly keepaliveMs: number;
+}
+
+/** One gRPC connection (an HTTP/2 session of its own) to a P4Runtime server. Every call has a deadline and can be cancelled. */
+export class P4RuntimeChannel {
+  private readonly client: Client;
+  private readonly active = new Set<{ cancel(): void }>();
+
+  constructor({ address, keepaliveMs }: ChannelSettings) {
+    this.client = new Client(address, credentials.createInsecure(), {
+      // Switches are neighbours, not web sites: an http_proxy of the environment breaks gRPC.
+      'grpc.enable_http_proxy': 0,
+      // Otherwise channels to the same address share a connection, and a call that wedges it takes the mastership along.
+      'grpc.use_local_subchannel_pool': 1,
+      'grpc.max_receive_message_length': MAX_MESSAGE_BYTES,
+      'grpc.max_send_message_length': MAX_MESSAGE_BYTES,
+      'grpc.keepalive_time_ms': keepaliveMs,
+      'grpc.keepalive_timeout_ms': Math.ceil(keepaliveMs / 2),
+      'grpc.keepalive_permit_without_calls': 1,
+      // The connection is supervised one level up, where a new attempt makes a new channel.
+      'grpc.enable_retries': 0,
+      'grpc.service_config_disable_resolution': 1,
+    });
+  }
+
+  /** Rejects with grpc-js's ServiceError. */
+  unary<Request extends object, Response extends object>(
+    method: UnaryMethod,
+    request: MessageInput<Request>,
+    timeoutMs: number,
+  ): Promise<Response> {
+    const { path, requestSerialize, responseDeserialize } = METHODS[method]!;
+    return new Promise((resolve, reject) => {
+      const call = this.client.makeUnaryRequest<object, object>(
+        path,
+        requestSerialize,
+        responseDeserialize,
+        request as object,
+        new Metadata(),
+        { deadline: Date.now() + timeoutMs },
+        (error, response) => {
+          this.active.delete(call);
+          if (error !== null) reject(error);
+          else resolve(response as Response);
+        },
+      );
+      this.active.add(call);
+    });
+  }
+
+  /** Calls `onMessage` with every reply; resolves at the end of a call that succeeded. */
+  read<Request extends object, Response extends object>(
+    request: MessageInput<Request>,
+    timeoutMs: number,
+    onMessage: (response: Response) => void,
+  ): Promise<void> {
+    const { path, requestSerialize, responseDeserialize } = METHODS.Read!;
+    return new Promise((resolve, reject) => {
+      const call = this.client.makeServerStreamRequest<object, object>(
+        path,
+        requestSerialize,
+        responseDeserialize,
+        request as object,
+        new Metadata(),
+        { deadline: Date.now() + timeoutMs },
+      );
+      this.active.add(call);
+      call.on('data', (response: Response) => onMessage(response));
+      call.on('error', (error) => {
+        this.active.delete(call);
+        reject(error);
+      });
+      call.on('end', () => {
+        this.active.delete(call);
+        resolve();
+      });
+    });
+  }
+
+  /** StreamChannel has no deadline: it lasts as long as the mastership; keepalives notice when the other end is gone. */
+  openStream(): ClientDuplexStream<MessageInput<StreamMessageRequest>, StreamMessageResponse> {
+    const { path, requestSerialize, responseDeserialize } = METHODS.StreamChannel!;
+    return this.client.makeBidiStreamRequest<MessageInput<StreamMessageRequest>, StreamMessageResponse>(
+      path,
+      requestSerialize,
+      responseDeserialize as (bytes: Buffer) => StreamMessageResponse,
+      new Metadata(),
+    );
+  }
+
+  /** Cancels every call that is under way and lets the connection go. */
+  close(): void {
+    for (const call of this.active) call.cancel();
+    this.active.clear();
+    this.client.close();
+  }
+}
+
+export function isServiceError(error: unknown): error is ServiceError {
+  return error instanceof Error && 'code' in error && typeof error.code === 'number' && 'metadata' in error;
+}
+
+/** gRPC's name of a status code, as people know it. */
+export function statusName(code: number): string {
+  return status[code] ?? `code ${code}`;
+}
+
+/** Whether a failed call may have been carried out all the same. */
+export function isOutcomeUnknown(code: number): boolean {
+  return (
+    code === status.UNKNOWN ||
+    code === status.DEADLINE_EXCEEDED ||
+    code === status.UNAVAILABLE ||
+    code === status.CANCELLED ||
+    code === status.INTERNAL ||
+    code === status.DATA_LOSS
+  );
+}
+
+/** A failure of a whole call as one of ours. */
+export function callError(switchName: string, what: string, error: unknown): DdfError {
+  if (error instanceof DdfError) return error;
+  if (!isServiceError(error))
+    return new DdfError('INTERNAL', `${what} failed: ${String(error)}`, {
+      where: `switch ${switchName}`,
+      cause: error,
+    });
+  const where = `switch ${switchName}`;
+  const message = `${what} failed: ${statusName(error.code)} ${error.details}`.trimEnd();
+  if (error.code === status.PERMISSION_DENIED)
+    return new DdfError('NOT_PRIMARY', message, {
+      where,
+      remedy: 'Another controller is primary on this switch: stop it, or let it work.',
+      recoverable: true,
+      cause: error,
+    });
+  if (isOutcomeUnknown(error.code))
+    return new DdfError('SWITCH_UNREACHABLE', message, {
+      where,
+      remedy: 'It is tried again; check that the switch runs if this persists.',
+      recoverable: true,
+      cause: error,
+    });
+  return new DdfError('SWITCH_REJECTED', message, { where, cause: error });
+}
