@@ -38,20 +38,22 @@ export interface Cohorts {
   readonly full: number;
 }
 
-export const DEFAULT_SERVERS = 64;
 export const MAX_SERVERS = 256;
 export const MAX_LOSS_PERCENT = 30;
 const MAX_SEED = 0xffffffff;
 
-/** Throws INVALID_OPTION with the option, what it said, and what is allowed. */
-export function parseUpOptions(raw: RawUpOptions): UpOptions {
+/**
+ * @param topologyServers GPU servers of the topology: as many as there are if the options say nothing
+ * @throws DdfError INVALID_OPTION with the option, what it said, and what is allowed
+ */
+export function parseUpOptions(raw: RawUpOptions, topologyServers: number): UpOptions {
   if (raw.base !== undefined && raw.object === undefined)
     throw new DdfError('INVALID_OPTION', '--base names the version before an --object, and there is none', {
       remedy: 'Add --object FILE, or leave --base away: the demo model brings its own base version.',
     });
   const hasBase = raw.object === undefined || raw.base !== undefined;
   const asked = raw.servers === undefined ? undefined : wholeNumber('--servers', raw.servers, 1, MAX_SERVERS);
-  const cohorts = parseCohorts(raw.cohorts, asked, hasBase);
+  const cohorts = parseCohorts(raw.cohorts, asked, topologyServers, hasBase);
   return {
     object: raw.object,
     base: raw.base,
@@ -66,8 +68,14 @@ export function parseUpOptions(raw: RawUpOptions): UpOptions {
   };
 }
 
-function parseCohorts(text: string | undefined, servers: number | undefined, hasBase: boolean): Cohorts {
-  if (text === undefined) return share(servers ?? DEFAULT_SERVERS, hasBase ? [5, 2, 1] : [5, 0, 3]);
+function parseCohorts(
+  text: string | undefined,
+  asked: number | undefined,
+  topologyServers: number,
+  hasBase: boolean,
+): Cohorts {
+  const servers = asked ?? topologyServers;
+  if (text === undefined) return share(servers, hasBase ? [5, 2, 1] : [5, 0, 3]);
   const invalid = (problem: string, remedy: string): DdfError =>
     new DdfError('INVALID_OPTION', `--cohorts ${text}: ${problem}`, { remedy });
   const separator = text.includes(':') ? ':' : ',';
@@ -85,11 +93,11 @@ function parseCohorts(text: string | undefined, servers: number | undefined, has
       'a delta needs a version that servers hold',
       'Give that version with --base FILE, or write 0 in the middle.',
     );
-  if (separator === ':') return share(servers ?? DEFAULT_SERVERS, numbers);
-  if (servers !== undefined && sum !== servers)
+  if (separator === ':') return share(servers, numbers);
+  if (asked !== undefined && sum !== asked)
     throw invalid(
-      `these are ${sum} servers, --servers says ${servers}`,
-      `Write numbers that sum up to ${servers}, or a ratio with colons, such as ${numbers.join(':')}.`,
+      `these are ${sum} servers, --servers says ${asked}`,
+      `Write numbers that sum up to ${asked}, or a ratio with colons, such as ${numbers.join(':')}.`,
     );
   if (sum > MAX_SERVERS)
     throw invalid(`these are ${sum} servers`, `A fabric in one process takes at most ${MAX_SERVERS}.`);

@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { parseUpOptions, type RawUpOptions } from '../../scripts/up-options.ts';
+import { parseUpOptions as parse, type RawUpOptions } from '../../scripts/up-options.ts';
+
+const parseUpOptions = (raw: RawUpOptions) => parse(raw, 64);
 
 const cohortsOf = (raw: RawUpOptions) => {
   const { current, delta, full } = parseUpOptions(raw).cohorts;
@@ -81,6 +83,12 @@ test.each<[RawUpOptions, RegExp]>([
   [{ base: 'b.bin' }, /--base names the version before an --object/],
 ])('refuses %j', (raw, problem) => {
   expect(() => parseUpOptions(raw)).toThrow(problem);
+});
+
+test('without --servers there are as many as the topology has', () => {
+  expect(parse({}, 8)).toMatchObject({ servers: 8, cohorts: { current: 5, delta: 2, full: 1 } });
+  expect(parse({ cohorts: '1:1:0' }, 8).cohorts).toEqual({ current: 4, delta: 4, full: 0 });
+  expect(parse({ servers: '16' }, 8).servers).toBe(16);
 });
 
 test('takes the limits themselves', () => {
