@@ -149,7 +149,7 @@ export function findCompiler(path: string = process.env.PATH ?? ''): P4Compiler 
   return undefined;
 }
 
-function compilerVersion(compiler: P4Compiler): string {
+export function compilerVersion(compiler: P4Compiler): string {
   // The back end says it on stderr, the driver on stdout, below the path that it was called by.
   const { stdout, stderr } = spawnSync(compiler.path, ['--version'], { encoding: 'utf8' });
   return /(?:Version|^p4c)\s+(\d\S*)/m.exec(`${stdout}\n${stderr}`)?.[1] ?? 'unknown';
