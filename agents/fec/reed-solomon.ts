@@ -42,7 +42,11 @@ export class BlockDecoder {
    * @param symbolBytes   length of the block's longest symbol
    * @param bytes         where the block is put together: at least sourceSymbols * symbolBytes, starting on a word. Default: a new buffer.
    */
-  constructor(sourceSymbols: number, symbolBytes: number, bytes = new Uint8Array(sourceSymbols * symbolBytes)) {
+  constructor(
+    sourceSymbols: number,
+    symbolBytes: number,
+    bytes: Uint8Array = new Uint8Array(sourceSymbols * symbolBytes),
+  ) {
     this.sourceSymbols = sourceSymbols;
     this.symbolBytes = symbolBytes;
     this.bytes = bytes;

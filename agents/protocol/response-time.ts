@@ -1,0 +1,76 @@
+import type { Random } from '../../base/random.ts';
+
+/** Retries double, but wait no longer than this. */
+const LONGEST_RETRY_US = 1_000_000;
+/** How far a retry stays above the switches' elimination interval, so that it is taken for a new question everywhere. */
+const ELIMINATION_MARGIN = 1.25;
+
+/**
+ * How long an answer takes, from a NACK to the first repair symbol of its block: round trip, the sender's hold and the queues. Smoothed
+ * as RFC 6298 does it (section 2); only first NACKs are measured, since a repair does not say which NACK it answers (Karn's rule).
+ */
+export class ResponseTime {
+  private readonly eliminationUs: number;
+  private readonly random: Random;
+  private smoothedUs: number;
+  private variationUs: number;
+  private measured = false;
+  private gapUs = 0;
+  private lastPacketUs: number | undefined;
+
+  /**
+   * @param rttUs         the controller's estimate
+   * @param eliminationUs the switches' elimination interval
+   */
+  constructor(rttUs: number, eliminationUs: number, random: Random) {
+    this.smoothedUs = 1.5 * rttUs;
+    this.variationUs = rttUs / 2;
+    this.eliminationUs = eliminationUs;
+    this.random = random;
+  }
+
+  sample(responseUs: number): void {
+    if (!this.measured) {
+      this.measured = true;
+      this.smoothedUs = responseUs;
+      this.variationUs = responseUs / 2;
+      return;
+    }
+    this.variationUs += (Math.abs(this.smoothedUs - responseUs) - this.variationUs) / 4;
+    this.smoothedUs += (responseUs - this.smoothedUs) / 8;
+  }
+
+  /** Notes a packet of the sender's; how far apart they come says how long an answer takes to arrive. */
+  packetArrived(nowUs: number): void {
+    if (this.lastPacketUs !== undefined)
+      this.gapUs += (Math.min(nowUs - this.lastPacketUs, this.smoothedUs) - this.gapUs) / 16;
+    this.lastPacketUs = nowUs;
+  }
+
+  /**
+   * From the moment that a gap is certain to the first NACK. Whoever misses most asks first, and the switches eliminate the others; it
+   * also lets packets arrive that overtook each other.
+   */
+  firstAskDelayUs(need: number): number {
+    const windowUs = Math.min(Math.max(this.smoothedUs / 2, 200), 2000);
+    return (windowUs * (0.75 + this.random.float() / 2)) / need;
+  }
+
+  /** From the NACK number `tries` (1..) to the next. */
+  retryDelayUs(tries: number): number {
+    const base = Math.max(this.eliminationUs * ELIMINATION_MARGIN, this.smoothedUs + 4 * this.variationUs);
+    return Math.min(base * 2 ** (tries - 1), LONGEST_RETRY_US) * (1 + this.random.float() / 4);
+  }
+
+  /**
+   * From a repair symbol to the moment when the rest of its answer has arrived or been lost. Repairs may alternate with new data, and
+   * gaps vary: three gaps per symbol.
+   */
+  answerRestUs(symbols: number): number {
+    return 3 * this.gapUs * symbols;
+  }
+
+  get typicalUs(): number {
+    return this.smoothedUs;
+  }
+}
