@@ -1,6 +1,6 @@
 import type { JsonView } from './json-view.ts';
 import { type ExpressionContext, loadCondition, loadData } from './load-expressions.ts';
-import { define, type Names } from './names.ts';
+import type { Names } from './names.ts';
 import type { Action, HeaderField, Primitive, StandardMetadata } from './program.ts';
 
 export function loadActions(root: JsonView, names: Names, metadata: StandardMetadata): Action[] {

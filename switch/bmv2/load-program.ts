@@ -6,7 +6,7 @@ import { loadErrors, loadHeaders, loadStandardMetadata, refuseUnlessEmpty } from
 import { loadParser } from './load-parser.ts';
 import { loadCalculation, loadPipeline } from './load-pipeline.ts';
 import { define, Names } from './names.ts';
-import type { Calculation, Checksum, Program, Table } from './program.ts';
+import type { Calculation, Checksum, MeterArray, Program, Table } from './program.ts';
 
 /** The format's major version: a higher one would mean other things by the same names. */
 const FORMAT_MAJOR = 2;
@@ -115,7 +115,7 @@ function loadCounters(root: JsonView, names: Names) {
   });
 }
 
-function loadMeters(root: JsonView, names: Names) {
+function loadMeters(root: JsonView, names: Names): MeterArray[] {
   return (root.find('meter_arrays')?.items() ?? []).map((view, index) => {
     if (view.find('is_direct')?.boolean() === true) throw view.get('is_direct').unsupported('direct meters');
     const rates = view.get('rate_count');

@@ -59,7 +59,7 @@ export function fieldOf(header: Header, name: JsonView): HeaderField {
 }
 
 /** Adds to a map of names; a second object of the same name is refused. */
-export function define<T>(map: Map<string, T>, view: JsonView, value: T): T {
+export function define<T, V extends T>(map: Map<string, T>, view: JsonView, value: V): V {
   const name = view.string();
   if (map.has(name)) throw view.invalid(`repeats the name ${name}`);
   map.set(name, value);

@@ -94,7 +94,7 @@ export function list(parts: readonly Code[]): Code {
 /** Operands joined by one of JavaScript's operators; `none` when there are none. */
 export function joined(
   parts: readonly Code[],
-  operator: '|' | '&' | '&&' | '||' | '+',
+  operator: '|' | '^' | '&&' | '||' | '+',
   none: Code = code`0`,
 ): Code {
   if (parts.length === 0) return none;

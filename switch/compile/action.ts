@@ -1,0 +1,255 @@
+import type { Action, BooleanExpression, DataExpression, Primitive } from '../bmv2/program.ts';
+import { calculationName } from './calculation.ts';
+import { type Code, code, lines, list, literal, name, nothing } from './code.ts';
+import { type Graph, type LabelSource, structured } from './control-flow.ts';
+import { assign, bigint, condition, number, type Scope, unsignedBits } from './expression.ts';
+import { type Layout, maskOf, phv, wordCount } from './layout.ts';
+import type { PacketFields } from './packet-fields.ts';
+import { rangeOf } from './ranges.ts';
+
+/** The egress_spec of a dropped packet: simple_switch's default drop port. */
+export const DROP_PORT = 511;
+
+export interface ActionContext {
+  readonly layout: Layout;
+  readonly fields: PacketFields;
+  readonly labels: LabelSource;
+}
+
+/** Where an action's parameters stand in the data of an entry: each starts on a word. */
+export function parameterWords(action: Action): { readonly starts: readonly number[]; readonly words: number } {
+  let words = 0;
+  const starts = action.parameters.map((parameter) => {
+    const start = words;
+    words += wordCount(parameter.widthBits);
+    return start;
+  });
+  return { starts, words };
+}
+
+/** The statements of an action; its parameters are read from `d`. */
+export function actionBody(action: Action, context: ActionContext): Code {
+  const { starts } = parameterWords(action);
+  const scope: Scope = { layout: context.layout, parameterWord: (index) => starts[index]! };
+  if (!action.primitives.some((primitive) => primitive.kind === 'jump'))
+    return lines(action.primitives.map((primitive) => emitPrimitive(primitive, scope, context)));
+  const end = context.labels.next();
+  return code`${end}: {\n${structured(blocksOf(action, scope, context, code`break ${end};`), context.labels)}\n}`;
+}
+
+interface Block {
+  readonly primitives: readonly Primitive[];
+  /** Absent: goes to `next`. */
+  readonly unless: BooleanExpression | undefined;
+  readonly jumpTo: number | undefined;
+  readonly next: number | undefined;
+}
+
+/** Cuts at jumps and at what they jump to. */
+function blocksOf(action: Action, scope: Scope, context: ActionContext, end: Code): Graph<Block> {
+  const { primitives } = action;
+  const starts = new Set([0]);
+  primitives.forEach((primitive, i) => {
+    if (primitive.kind === 'jump') {
+      starts.add(primitive.to);
+      starts.add(i + 1);
+    }
+  });
+  const blocks = new Map<number, Block>();
+  for (const start of starts) {
+    if (start >= primitives.length) continue;
+    let at = start;
+    while (at < primitives.length && primitives[at]!.kind !== 'jump' && (at === start || !starts.has(at))) at++;
+    const last = primitives[at];
+    const jump = last?.kind === 'jump' && (at === start || !starts.has(at)) ? last : undefined;
+    blocks.set(start, {
+      primitives: primitives.slice(start, at),
+      unless: jump?.unless,
+      jumpTo: jump?.to,
+      next: jump === undefined ? at : jump.unless === undefined ? jump.to : at + 1,
+    });
+  }
+  const find = (index: number | undefined) => (index === undefined ? undefined : blocks.get(index));
+  return {
+    entry: blocks.get(0)!,
+    successors: (block) =>
+      block.unless === undefined ? [find(block.next)] : [find(block.jumpTo), find(block.next)],
+    emit(block, go) {
+      const body = block.primitives.map((primitive) => emitPrimitive(primitive, scope, context));
+      if (block.unless === undefined) return lines([...body, go(find(block.next))]);
+      const test = condition(block.unless, scope);
+      const yes = go(find(block.next));
+      return lines([...body, code`if (${test}) {\n${yes}\n} else {\n${go(find(block.jumpTo))}\n}`]);
+    },
+    end,
+    turn: code`if (++turns > ${MAX_TURNS}) ${name('endlessLoop')}();`,
+  };
+}
+
+/** A packet that goes round in an action more often than this is a fault of the program. */
+const MAX_TURNS = 100_000;
+
+export function emitPrimitive(primitive: Primitive, scope: Scope, context: ActionContext): Code {
+  const { layout, fields } = context;
+  switch (primitive.kind) {
+    case 'assign':
+      return assign(primitive.target, primitive.value, scope);
+    case 'assign-header':
+      return assignHeader(primitive, layout);
+    case 'add-header': {
+      if (primitive.header.metadata) return nothing;
+      const zeros = primitive.header.fields
+        .filter((field) => layout.isLive(field))
+        .flatMap((field) =>
+          Array.from({ length: wordCount(field.widthBits) }, (_, word) => code`${layout.word(field, word)} = 0;`),
+        );
+      const valid = layout.validityWord(primitive.header);
+      const longer = lengthChange(layout, code`+=`, primitive.header.widthBits / 8);
+      return code`if (${valid} === 0) { ${valid} = 1; ${longer} ${zeros} }`;
+    }
+    case 'remove-header': {
+      if (primitive.header.metadata) return nothing;
+      const valid = layout.validityWord(primitive.header);
+      const shorter = lengthChange(layout, code`-=`, primitive.header.widthBits / 8);
+      return code`if (${valid} !== 0) { ${valid} = 0; ${shorter} }`;
+    }
+    case 'jump':
+      throw new TypeError('jumps are laid out by actionBody');
+    case 'exit':
+      return code`exiting = true;`;
+    case 'mark-to-drop':
+      return lines([fields.set('egressSpec', code`${DROP_PORT}`), fields.set('multicastGroup', code`0`)]);
+    case 'truncate':
+      return code`${phv(layout.truncateWord!)} = ${unsignedBits(primitive.lengthBytes, scope, 0, 32)};`;
+    case 'count': {
+      const counter = name('C', primitive.counter.index);
+      return indexed(primitive.index, primitive.counter.size, scope, (i) =>
+        code`${counter}[2 * ${i}]++; ${counter}[2 * ${i} + 1] += length;`,
+      );
+    }
+    case 'execute-meter': {
+      const meter = name('M', primitive.meter.index);
+      return indexed(primitive.index, primitive.meter.size, scope, (i) => {
+        const colour = code`${meter}.execute(${i}, length, now)`;
+        return store(primitive.target.widthBits, layout.word(primitive.target), colour, 2);
+      });
+    }
+    case 'register-read':
+      return indexed(primitive.index, primitive.register.size, scope, (i) => readRegister(primitive, i, layout));
+    case 'register-write':
+      return indexed(primitive.index, primitive.register.size, scope, (i) => writeRegister(primitive, i, scope));
+    case 'hash':
+      return emitHash(primitive, scope, layout);
+    case 'random': {
+      const { target, low, high } = primitive;
+      const value = code`${name('uniform')}(${bigint(low, scope)}, ${bigint(high, scope)})`;
+      return code`{ const x = ${value}; if (x !== undefined) storeWide(phv, ${layout.place(target)}, ${target.widthBits}, x); }`;
+    }
+    case 'log': {
+      const values = primitive.values.map((value) => bigint(value, scope));
+      return code`${name('log')}(${literal(primitive.format)}, [${list(values)}]);`;
+    }
+    case 'assert':
+      return code`if (!${condition(primitive.condition, scope)}) ${name('assertionFailed')}(${literal(primitive.place)});`;
+    case 'no-op':
+      return nothing;
+  }
+}
+
+function lengthChange(layout: Layout, operator: Code, bytes: number): Code {
+  return layout.lengthWord === undefined ? nothing : code`${phv(layout.lengthWord)} ${operator} ${bytes};`;
+}
+
+function assignHeader(primitive: Extract<Primitive, { kind: 'assign-header' }>, layout: Layout): Code {
+  const { target, source } = primitive;
+  const copies = target.fields.flatMap((field, i) =>
+    Array.from(
+      { length: wordCount(field.widthBits) },
+      (_, word) => code`${layout.word(field, word)} = ${layout.word(source.fields[i]!, word)};`,
+    ),
+  );
+  if (target.metadata || source.metadata) {
+    const valid = target.metadata ? nothing : code`${layout.validityWord(target)} = 1;`;
+    return lines([valid, ...copies]);
+  }
+  const valid = layout.validityWord(target);
+  return code`if (${layout.isValid(source)}) { ${valid} = 1; ${copies} } else ${valid} = 0;`;
+}
+
+/** Out of range: nothing happens but that it is counted. */
+function indexed(
+  index: DataExpression,
+  size: number,
+  scope: Scope,
+  body: (index: Code) => Code,
+): Code {
+  const range = rangeOf(index);
+  if (range.low >= 0n && range.high < 2n ** 32n) {
+    const value = unsignedBits(index, scope, 0, 32);
+    if (range.high < BigInt(size)) return code`{ const i = ${value}; ${body(name('i'))} }`;
+    return code`{ const i = ${value}; if (i < ${size}) { ${body(name('i'))} } else statistics.outOfRange++; }`;
+  }
+  const value = code`Number(${bigint(index, scope)})`;
+  return code`{ const i = ${value}; if (i >= 0 && i < ${size}) { ${body(name('i'))} } else statistics.outOfRange++; }`;
+}
+
+/** One word into a field that may be narrower, or wider, than it. */
+function store(widthBits: number, word: Code, value: Code, valueBits: number): Code {
+  if (widthBits >= 32 || valueBits <= widthBits) return code`${word} = ${value};`;
+  return code`${word} = ${value} & ${maskOf(widthBits)};`;
+}
+
+function readRegister(
+  { register, target }: Extract<Primitive, { kind: 'register-read' }>,
+  index: Code,
+  layout: Layout,
+): Code {
+  const cells = name('R', register.index);
+  const words = wordCount(register.widthBits);
+  return lines(
+    Array.from({ length: wordCount(target.widthBits) }, (_, word) => {
+      const part = Math.min(32, target.widthBits - 32 * word);
+      if (word >= words) return code`${layout.word(target, word)} = 0;`;
+      const cell = words === 1 ? code`${cells}[${index}]` : code`${cells}[${words} * ${index} + ${word}]`;
+      return store(part, layout.word(target, word), cell, Math.min(32, register.widthBits - 32 * word));
+    }),
+  );
+}
+
+function writeRegister(
+  { register, value }: Extract<Primitive, { kind: 'register-write' }>,
+  index: Code,
+  scope: Scope,
+): Code {
+  const cells = name('R', register.index);
+  const words = wordCount(register.widthBits);
+  return lines(
+    Array.from({ length: words }, (_, word) => {
+      const part = Math.min(32, register.widthBits - 32 * word);
+      const cell = words === 1 ? code`${cells}[${index}]` : code`${cells}[${words} * ${index} + ${word}]`;
+      return code`${cell} = ${unsignedBits(value, scope, 32 * word, part)};`;
+    }),
+  );
+}
+
+/** 64-bit unsigned arithmetic as in simple_switch, in doubles where the hash is short and the rest small. */
+function emitHash(primitive: Extract<Primitive, { kind: 'hash' }>, scope: Scope, layout: Layout): Code {
+  const { target, calculation, base, max } = primitive;
+  const hash = code`${calculationName(calculation)}()`;
+  const base32 = rangeOf(base).low >= 0n && rangeOf(base).high < 2n ** 32n;
+  const short = calculation.algorithm !== 'identity';
+  if (short && base32 && max.kind === 'constant' && max.value >= 0n && max.value <= 2n ** 32n) {
+    const size = Number(max.value === 0n ? 1n : max.value);
+    const rest = size === 2 ** 32 ? hash : code`(${hash} % ${size})`;
+    const sum = rangeOf(base).high === 0n ? rest : code`(${rest} + ${number(base, scope)})`;
+    const bits = Math.min(32, target.widthBits);
+    const high = Array.from({ length: wordCount(target.widthBits) - 1 }, (_, i) =>
+      i === 0
+        ? code`${layout.word(target, 1)} = x > 4294967295 ? 1 : 0;`
+        : code`${layout.word(target, i + 1)} = 0;`,
+    );
+    return code`{ const x = ${sum}; ${store(bits, layout.word(target), name('x'), 33)} ${high} }`;
+  }
+  const value = code`hashOffset(${hash}, ${bigint(base, scope)}, ${bigint(max, scope)})`;
+  return code`storeWide(phv, ${layout.place(target)}, ${target.widthBits}, ${value});`;
+}

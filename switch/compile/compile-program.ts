@@ -1,0 +1,103 @@
+import type { Program } from '../bmv2/program.ts';
+import type { ActionContext } from './action.ts';
+import { calculationFunction } from './calculation.ts';
+import { Code, code, lines, name } from './code.ts';
+import { LabelSource } from './control-flow.ts';
+import { deparserFunctions } from './deparser.ts';
+import { Layout } from './layout.ts';
+import { PacketFields } from './packet-fields.ts';
+import { packetPath } from './packet-path.ts';
+import { parserFunction } from './parser.ts';
+import { actionFunctions, pipelineFunction } from './pipeline.ts';
+import { keyLayout } from './table.ts';
+import { analyseUsage } from './usage.ts';
+
+/** A program as JavaScript: the text of a function of (`environment`, `library`) that returns `receive(port, frame)`. */
+export interface CompiledProgram {
+  readonly source: string;
+  /** Length of the packet header vector. */
+  readonly phvWords: number;
+}
+
+/** Names of the library functions that generated code calls (../runtime/library.ts gives them). */
+export const LIBRARY_NAMES = [
+  'imul',
+  'floor',
+  'shiftLeft',
+  'shiftRight',
+  'modulo',
+  'clamp',
+  'clampWide',
+  'divide',
+  'remainder',
+  'shiftLeftWide',
+  'shiftRightWide',
+  'readWide',
+  'storeWide',
+  'hashOffset',
+  'hashBuffer',
+  'putBits',
+  'foldedComplement',
+  'crc16',
+  'crc16_custom',
+  'crc32',
+  'crc32_custom',
+  'crcCCITT',
+  'csum16',
+  'cksum16',
+  'xor16',
+  'xor32',
+  'identity',
+  'allocate',
+  'assertionFailed',
+  'endlessLoop',
+] as const;
+
+/** Names of what generated code is given anew for every load (see ../runtime/running-program.ts). */
+export const ENVIRONMENT_NAMES = [
+  'phv',
+  'statistics',
+  'clock',
+  'replication',
+  'queueDepth',
+  'transmit',
+  'uniform',
+  'log',
+] as const;
+
+export function compileProgram(program: Program): CompiledProgram {
+  const layout = new Layout(program, analyseUsage(program));
+  const fields = new PacketFields(layout, program.standardMetadata);
+  const context: ActionContext = { layout, fields, labels: new LabelSource() };
+  const pick = (names: readonly string[]) => Code.sequence(names.map((each) => name(each)), ', ');
+  const objects = [
+    ...program.tables.flatMap((table) => {
+      const { index } = table;
+      const declared = [code`const ${name('T', index)} = environment.tables[${index}];`];
+      if (table.keys.length === 0) return declared;
+      declared.push(code`const ${name('X', index)} = ${name('T', index)}.index;`);
+      const { words } = keyLayout(table);
+      if (words > 1) declared.push(code`const ${name('K', index)} = new Uint32Array(${words});`);
+      return declared;
+    }),
+    ...program.counters.map(({ index }) => code`const ${name('C', index)} = environment.counters[${index}].cells;`),
+    ...program.meters.map(({ index }) => code`const ${name('M', index)} = environment.meters[${index}];`),
+    ...program.registers.map(({ index }) => code`const ${name('R', index)} = environment.registers[${index}].cells;`),
+  ];
+  const source = lines([
+    code`'use strict';`,
+    code`const { ${pick(ENVIRONMENT_NAMES)} } = environment;`,
+    code`const { ${pick(LIBRARY_NAMES)} } = library;`,
+    ...objects,
+    code`let frame, length = 0, parsed = 0, parserError = 0, now = 0, exiting = false;`,
+    ...program.calculations.map((calculation) => calculationFunction(calculation, layout)),
+    parserFunction(program, context),
+    ...actionFunctions([program.ingress, program.egress], context),
+    pipelineFunction(name('ingress'), program.ingress, context),
+    pipelineFunction(name('egress'), program.egress, context),
+    ...deparserFunctions(program, layout),
+    ...packetPath(program, layout, fields),
+    code`return receive;`,
+  ]);
+  return { source: source.toString(), phvWords: layout.words };
+}

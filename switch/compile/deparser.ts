@@ -1,0 +1,117 @@
+import type { Header, HeaderField, Program } from '../bmv2/program.ts';
+import { type Code, code, lines, name, nothing } from './code.ts';
+import { Concatenation, type Part, storeBytes } from './concatenation.ts';
+import type { Scope } from './expression.ts';
+import { type Layout, phv } from './layout.ts';
+
+/**
+ * `deparse(frame, length, last)`: the valid headers, then the payload.
+ *
+ * Nothing moves in most packets: every header stands where it was extracted and their lengths add up to what was parsed. Then only
+ * fields that the program writes are stored, into the frame itself if this is its last copy. Otherwise headers are put together
+ * anew; a last copy that has not grown keeps its buffer.
+ */
+export function deparserFunctions(program: Program, layout: Layout): Code[] {
+  const emitter = new DeparserEmitter(layout);
+  const headers = program.deparser;
+  const measure = headers.map((header) => {
+    const bytes = header.widthBits / 8;
+    return code`if ((v = ${layout.validityWord(header)}) !== 0) { if (v !== n + 2) same = false; n += ${bytes}; }`;
+  });
+  const inPlace = headers.map((header) => emitter.updateInPlace(header));
+  const anew = headers.map((header) => emitter.appendAnew(header));
+  const scratchBytes = headers.reduce((sum, header) => sum + header.widthBits / 8, 0);
+  const truncate =
+    layout.truncateWord === undefined
+      ? nothing
+      : code`const t = ${phv(layout.truncateWord)}; if (t !== 0 && t < out.length) out = out.subarray(0, t);`;
+  return [
+    code`const scratch = new Uint8Array(${Math.max(1, scratchBytes)});`,
+    code`function putHeaders(target, frame) {
+let n = 0, v = 0;
+${anew}
+}`,
+    code`function deparse(frame, length, last) {
+let n = 0, v = 0, same = true, out;
+${measure}
+if (same && n === parsed) {
+if (last) out = frame; else { out = allocate(length); out.set(frame); }
+${inPlace}
+} else if (last && n <= parsed) {
+putHeaders(scratch, frame);
+const start = parsed - n;
+for (let i = 0; i < n; i++) frame[start + i] = scratch[i];
+out = frame.subarray(start);
+} else {
+out = allocate(length - parsed + n);
+if (n >= parsed) out.set(frame, n - parsed); else out.set(frame.subarray(parsed), n);
+putHeaders(out, frame);
+}
+${truncate}
+return out;
+}`,
+  ];
+}
+
+class DeparserEmitter {
+  private readonly layout: Layout;
+  private readonly scope: Scope;
+
+  constructor(layout: Layout) {
+    this.layout = layout;
+    this.scope = { layout };
+  }
+
+  /** The header stands at its place in `out`: only what may have been written has to be stored. */
+  updateInPlace(header: Header): Code {
+    const base = code`v`;
+    const stores = this.storeWritten(header, name('out'), base);
+    if (stores.length === 0) return nothing;
+    return code`if ((v = ${this.layout.validityWord(header)}) !== 0) { v -= 2; ${stores} }`;
+  }
+
+  /** Appends at `target[n]`: bytes from where it was extracted plus written fields, or all from the vector. */
+  appendAnew(header: Header): Code {
+    const bytes = header.widthBits / 8;
+    const valid = this.layout.validityWord(header);
+    const target = name('target');
+    const copy = code`v -= 2; for (let i = 0; i < ${bytes}; i++) target[n + i] = frame[v + i];`;
+    const extracted = lines([copy, ...this.storeWritten(header, target, name('n'))]);
+    const fromVector = storeBytes(this.concatenation(header, () => true), target, name('n'), this.scope);
+    const body = this.layout.usage.added.has(header)
+      ? code`if (v > 1) { ${extracted} } else { ${fromVector} }`
+      : extracted;
+    return code`if ((v = ${valid}) !== 0) { ${body} n += ${bytes}; }`;
+  }
+
+  /** Fields that are not wanted, or that live nowhere (then nobody ever set them), are zero. */
+  private concatenation(header: Header, wanted: (field: HeaderField) => boolean): Concatenation {
+    return new Concatenation(
+      header.fields.map((field): Part => {
+        const known = wanted(field) && this.layout.isLive(field);
+        return {
+          value: known ? { kind: 'field', field } : { kind: 'constant', value: 0n },
+          widthBits: field.widthBits,
+        };
+      }),
+    );
+  }
+
+  private storeWritten(header: Header, target: Code, base: Code): Code[] {
+    const { written } = this.layout.usage;
+    const masks = new Uint8Array(header.widthBits / 8);
+    for (const field of header.fields)
+      if (written.has(field))
+        for (let bit = field.offsetBits; bit < field.offsetBits + field.widthBits; bit++)
+          masks[bit >> 3]! |= 0x80 >> (bit & 7);
+    const fields = this.concatenation(header, (field) => written.has(field));
+    const stores: Code[] = [];
+    masks.forEach((mask, byte) => {
+      if (mask === 0) return;
+      const place = code`${target}[${base} + ${byte}]`;
+      const value = fields.at(8 * byte, 8, this.scope).code;
+      stores.push(mask === 0xff ? code`${place} = ${value};` : code`${place} = ${place} & ${0xff & ~mask} | ${value} & ${mask};`);
+    });
+    return stores;
+  }
+}

@@ -1,0 +1,75 @@
+import type { Header, HeaderField, Program } from '../bmv2/program.ts';
+import { type Code, code, name } from './code.ts';
+import type { Usage } from './usage.ts';
+
+/**
+ * Where everything lives in the packet header vector, one Uint32Array. A field of W bits takes ceil(W / 32) words, the least
+ * significant first. Fields that nothing touches have no place.
+ *
+ * A header has one word of validity: 0 invalid; 1 valid, all of it in the vector; n >= 2 valid and extracted from byte n - 2 of
+ * the frame, where the fields that are not live still stand.
+ */
+export class Layout {
+  readonly usage: Usage;
+  /** The length that packet_length will show in egress; `undefined` when the program never looks. */
+  readonly lengthWord: number | undefined;
+  /** How many bytes of the frame are sent, 0 for all; `undefined` when the program never truncates. */
+  readonly truncateWord: number | undefined;
+  readonly words: number;
+  private readonly validity = new Map<Header, number>();
+  private readonly places = new Map<HeaderField, number>();
+
+  constructor(program: Program, usage: Usage) {
+    this.usage = usage;
+    let words = 0;
+    for (const header of program.headers) if (!header.metadata) this.validity.set(header, words++);
+    this.lengthWord = usage.live.has(program.standardMetadata.packetLength) ? words++ : undefined;
+    this.truncateWord = usage.truncates ? words++ : undefined;
+    for (const header of program.headers) {
+      for (const field of header.fields) {
+        if (!usage.live.has(field)) continue;
+        this.places.set(field, words);
+        words += wordCount(field.widthBits);
+      }
+    }
+    this.words = words;
+  }
+
+  isLive(field: HeaderField | undefined): field is HeaderField {
+    return field !== undefined && this.places.has(field);
+  }
+
+  /** The field's first word. */
+  place(field: HeaderField): number {
+    const place = this.places.get(field);
+    if (place === undefined) throw new RangeError(`field ${field.header.name}.${field.name} has no place`);
+    return place;
+  }
+
+  word(field: HeaderField, index = 0): Code {
+    return phv(this.place(field) + index);
+  }
+
+  validityWord(header: Header): Code {
+    const place = this.validity.get(header);
+    if (place === undefined) throw new RangeError(`metadata ${header.name} has no validity`);
+    return phv(place);
+  }
+
+  isValid(header: Header): Code {
+    return header.metadata ? code`true` : code`(${this.validityWord(header)} !== 0)`;
+  }
+}
+
+export function phv(word: number): Code {
+  return code`${name('phv')}[${word}]`;
+}
+
+export function wordCount(widthBits: number): number {
+  return Math.ceil(widthBits / 32);
+}
+
+/** The largest number of `bits` bits; at most 53. */
+export function maskOf(bits: number): number {
+  return 2 ** bits - 1;
+}
