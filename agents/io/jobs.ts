@@ -27,9 +27,10 @@ export type JobOf<K extends JobKind> = Extract<Job, { kind: K }>;
 
 /**
  * Does a job in this thread.
- * @param checkpoint called about once per MiB; throwing ends the job
+ * @param checkpoint called before anything and about once per MiB; throwing ends the job
  */
 export function runJob(job: Job, checkpoint: () => void): Uint8Array | ObjectHashes {
+  checkpoint();
   switch (job.kind) {
     case 'hash-chunk':
       return hashChunk(job);

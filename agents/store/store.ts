@@ -5,6 +5,7 @@ import {
   fsyncSync,
   linkSync,
   mkdirSync,
+  mkdtempSync,
   openSync,
   readdirSync,
   readFileSync,
@@ -15,7 +16,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { open } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { DdfError } from '../../base/errors.ts';
 import {
   formatObjectId,
@@ -62,7 +63,7 @@ export interface Work {
  *
  *     payloads/<payload>/{data,manifest}             proved and immutable
  *     receiving/<payload>-<hash>/{data,manifest,verified}   on their way in, kept over a restart
- *     temporary/<n>/                                 being made or dropped; emptied at open
+ *     temporary/work-NNN/                             being made or dropped; emptied at open
  *     active/<object>                                the version that consumers read
  *
  * Everything becomes visible by one rename: after a crash at any point a payload is there as a whole or not at all.
@@ -79,8 +80,7 @@ export class Store {
   private readonly dormant = new Map<string, number>();
   private readonly activeVersions = new Map<ObjectId, number>();
   private readonly pins = new Map<string, number>();
-  private reservedBytes = 0;
-  private nextWork = 0;
+  private readonly works = new Set<Work>();
 
   /** Opens or creates the store. */
   constructor(options: StoreOptions) {
@@ -100,7 +100,8 @@ export class Store {
 
   /** Bytes of payloads, of those on their way in (in full), and of what is being made. */
   get usedBytes(): number {
-    let sum = this.reservedBytes;
+    let sum = 0;
+    for (const { reservedBytes } of this.works) sum += reservedBytes;
     for (const { manifest } of this.payloads.values()) sum += manifest.sizeBytes;
     for (const { expected } of this.receivings.values()) sum += expected.sizeBytes;
     for (const sizeBytes of this.dormant.values()) sum += sizeBytes;
@@ -136,14 +137,15 @@ export class Store {
   /** @throws DdfError NO_SPACE */
   begin(reserveBytes: number): Work {
     this.requireSpace(reserveBytes);
-    const directory = this.path('temporary', String(this.nextWork++));
-    withFileErrors(directory, () => mkdirSync(directory));
-    this.reservedBytes += reserveBytes;
-    return { directory, dataPath: join(directory, 'data'), reservedBytes: reserveBytes };
+    const directory = this.temporaryDirectory();
+    const work = { directory, dataPath: join(directory, 'data'), reservedBytes: reserveBytes };
+    this.works.add(work);
+    return work;
   }
 
+  /** Idempotent, also after {@link commit}. */
   discard(work: Work): void {
-    this.reservedBytes -= work.reservedBytes;
+    this.works.delete(work);
     rmSync(work.directory, { recursive: true, force: true });
   }
 
@@ -255,6 +257,17 @@ export class Store {
     return was;
   }
 
+  /**
+   * Stops counting a version as held because its bytes were found damaged. They are removed unless consumers read them now: then they stay
+   * until the store is opened again.
+   */
+  distrust(objectId: ObjectId, version: number): void {
+    const name = formatPayloadId({ objectId, version, baseVersion: 0 });
+    if (!this.payloads.has(name)) return;
+    if (this.activeVersions.get(objectId) === version) this.payloads.delete(name);
+    else this.removePayload(name);
+  }
+
   /** The version that consumers read now, per object. */
   active(): { objectId: ObjectId; version: number }[] {
     return [...this.activeVersions].map(([objectId, version]) => ({ objectId, version }));
@@ -326,10 +339,16 @@ export class Store {
 
   /** By a rename, so that no crash leaves half of it among the payloads. */
   private removePayload(name: string): void {
-    const grave = this.path('temporary', String(this.nextWork++));
+    const grave = join(this.temporaryDirectory(), 'dropped');
     withFileErrors(grave, () => renameSync(this.path('payloads', name), grave));
     this.payloads.delete(name);
-    rmSync(grave, { recursive: true, force: true });
+    rmSync(dirname(grave), { recursive: true, force: true });
+  }
+
+  /** A name of its own, since a thread of an earlier run may still be about to write to one of that run's. */
+  private temporaryDirectory(): string {
+    const prefix = this.path('temporary', 'work-');
+    return withFileErrors(prefix, () => mkdtempSync(prefix));
   }
 
   private loadPayloads(): string[] {
