@@ -1,0 +1,104 @@
+import { DdfError } from '../../base/errors.ts';
+import type { P4InfoIndex } from '../../wire/p4runtime/p4info-index.ts';
+import type { FieldInfo, MatchKind, RegisterInfo, TableInfo } from '../../wire/p4runtime/p4info-objects.ts';
+import type { ProgramControl, TableControl } from '../control.ts';
+
+/** As many differences as a person can use. */
+const MAX_LISTED = 8;
+
+/**
+ * Checks that a P4Info describes this program: otherwise entries would land in the wrong table, or under the wrong key.
+ * @throws DdfError PROGRAM_MISMATCH with what differs, UNSUPPORTED_PROGRAM for translated types
+ */
+export function checkProgramMatches(info: P4InfoIndex, control: ProgramControl): void {
+  checkTranslations(info);
+  const differences = [
+    ...[...info.tables].flatMap((table) => tableDifferences(table, control)),
+    ...[...info.actions].flatMap((action) => {
+      const params = control.actions.get(action.name);
+      // p4c leaves out actions that no table has.
+      return params === undefined ? [] : widthDifferences(`action ${action.name}`, 'parameter', action.params, params);
+    }),
+    ...arrayDifferences('counter', info.counters, control.counters),
+    ...arrayDifferences('meter', info.meters, control.meters),
+    ...arrayDifferences('register', info.registers, control.registers),
+    ...[...info.registers].flatMap((register) => registerDifferences(register, control)),
+  ];
+  if (differences.length === 0) return;
+  const listed = differences.slice(0, MAX_LISTED).join('; ');
+  const more = differences.length > MAX_LISTED ? `; and ${differences.length - MAX_LISTED} more` : '';
+  throw new DdfError('PROGRAM_MISMATCH', `The P4Info does not belong to this program: ${listed}${more}`, {
+    remedy: 'Send the two files that one run of p4c has written.',
+  });
+}
+
+function checkTranslations(info: P4InfoIndex): void {
+  for (const [name, type] of info.p4Info.typeInfo?.newTypes ?? [])
+    if (type.translatedType !== undefined)
+      throw new DdfError(
+        'UNSUPPORTED_PROGRAM',
+        `Type ${name} is translated (@p4runtime_translation), which this switch does not do`,
+      );
+}
+
+function tableDifferences(table: TableInfo, control: ProgramControl): string[] {
+  const where = `table ${table.name}`;
+  const loaded = control.tables.get(table.name);
+  if (loaded === undefined) return [`the program has no ${where}`];
+  const differences = keyDifferences(table, loaded);
+  if (table.size > loaded.size) differences.push(`${where} has room for ${loaded.size} entries, not ${table.size}`);
+  const actions = new Set(loaded.actions);
+  for (const { action } of table.actions)
+    if (!actions.has(action.name)) differences.push(`${where} has no action ${action.name}`);
+  return differences;
+}
+
+function keyDifferences(table: TableInfo, loaded: TableControl): string[] {
+  const where = `table ${table.name}`;
+  if (loaded.keys.length !== table.fields.length)
+    return [`${where} has ${loaded.keys.length} keys, not ${table.fields.length}`];
+  return table.fields.flatMap((field, i) => {
+    const key = loaded.keys[i]!;
+    const name = `${where}, key ${field.name}`;
+    if (key.widthBits !== field.widthBits) return [`${name} has ${key.widthBits} bits, not ${field.widthBits}`];
+    return sameKind(field.kind, key.kind) ? [] : [`${name} is matched as ${key.kind}, not as ${field.kind}`];
+  });
+}
+
+/** p4c compiles optional keys to ternary ones. */
+function sameKind(described: MatchKind, loaded: MatchKind): boolean {
+  return described === loaded || (described === 'optional' && loaded === 'ternary');
+}
+
+function widthDifferences(
+  where: string,
+  what: string,
+  described: readonly FieldInfo[],
+  loaded: readonly { readonly name: string; readonly widthBits: number }[],
+): string[] {
+  if (described.length !== loaded.length) return [`${where} has ${loaded.length} ${what}s, not ${described.length}`];
+  return described.flatMap((field, i) =>
+    loaded[i]!.widthBits === field.widthBits
+      ? []
+      : [`${where}, ${what} ${field.name} has ${loaded[i]!.widthBits} bits, not ${field.widthBits}`],
+  );
+}
+
+function arrayDifferences(
+  kind: string,
+  described: Iterable<{ readonly name: string; readonly size: number }>,
+  loaded: ReadonlyMap<string, { readonly size: number }>,
+): string[] {
+  return [...described].flatMap(({ name, size }) => {
+    const array = loaded.get(name);
+    if (array === undefined) return [`the program has no ${kind} ${name}`];
+    return array.size === size ? [] : [`${kind} ${name} has ${array.size} cells, not ${size}`];
+  });
+}
+
+function registerDifferences(register: RegisterInfo, control: ProgramControl): string[] {
+  const width = register.type?.bitstring?.bit?.bitwidth ?? register.type?.bitstring?.int?.bitwidth;
+  const loaded = control.registers.get(register.name);
+  if (width === undefined || loaded === undefined || loaded.widthBits === width) return [];
+  return [`register ${register.name} has cells of ${loaded.widthBits} bits, not ${width}`];
+}

@@ -1,0 +1,177 @@
+import type { ServerDuplexStream } from '@grpc/grpc-js';
+import type { Logger } from '../../base/logger.ts';
+import type {
+  DigestListAck,
+  MasterArbitrationUpdate,
+  PacketOut,
+  StreamError,
+  StreamMessageRequest,
+  StreamMessageResponse,
+} from '../../wire/p4runtime/messages.ts';
+import type { RoleArbiter } from './arbitration.ts';
+import type { DeviceService, DeviceStream } from './device-service.ts';
+import { ERROR_SPACE, RpcError, toRpcError } from './rpc-error.ts';
+
+export type StreamCall = ServerDuplexStream<StreamMessageRequest, StreamMessageResponse>;
+
+/** Packets and stream errors that wait for a slow client; more are dropped. */
+const MAX_QUEUED_PACKETS = 1024;
+/** Arbitration updates that wait for a client that does not read; it is cut off after them. */
+const MAX_QUEUED_ARBITRATION = 1024;
+
+/**
+ * One StreamChannel call: binds to a device and role with the first arbitration update, then carries packets. Arbitration overtakes packets, whose
+ * queue is bounded: a slow reader loses packets, never the news of who is primary.
+ */
+export class Stream implements DeviceStream {
+  private readonly call: StreamCall;
+  private readonly findDevice: (deviceId: bigint) => DeviceService;
+  private readonly logger: Logger;
+  private bound:
+    | { readonly deviceId: bigint; readonly device: DeviceService; readonly arbiter: RoleArbiter }
+    | undefined;
+  private readonly arbitration: StreamMessageResponse[] = [];
+  private readonly packets: StreamMessageResponse[] = [];
+  private blocked = false;
+  private closed = false;
+  private droppedPackets = 0;
+
+  /** @param findDevice throws RpcError NOT_FOUND */
+  constructor(call: StreamCall, findDevice: (deviceId: bigint) => DeviceService, logger: Logger) {
+    this.call = call;
+    this.findDevice = findDevice;
+    this.logger = logger;
+    call.on('data', (request: StreamMessageRequest) => this.receive(request));
+    call.on('drain', () => {
+      this.blocked = false;
+      this.flush();
+    });
+    call.on('end', () => {
+      this.leave();
+      call.end();
+    });
+    call.on('cancelled', () => this.leave());
+    call.on('error', () => this.leave());
+    call.on('close', () => this.leave());
+  }
+
+  private receive(request: StreamMessageRequest): void {
+    if (this.closed) return;
+    try {
+      if (request.arbitration !== undefined) this.arbitrate(request.arbitration);
+      else if (request.packet !== undefined) this.packetOut(request.packet);
+      else if (request.digestAck !== undefined) this.digestAck(request.digestAck);
+      else if (request.other !== undefined)
+        this.reject(new RpcError('UNIMPLEMENTED', `This switch does not know ${request.other.typeUrl}`), {
+          other: { other: request.other },
+        });
+      else this.reject(new RpcError('INVALID_ARGUMENT', 'The stream message is not set'), { other: {} });
+    } catch (error) {
+      this.fail(toRpcError(error));
+    }
+  }
+
+  /** P4Runtime 1.5, section "Rules for Handling MasterArbitrationUpdate Messages": every fault ends the stream. */
+  private arbitrate(update: MasterArbitrationUpdate): void {
+    const { deviceId, role, electionId } = update;
+    const name = role?.name ?? '';
+    if (this.bound === undefined) {
+      const device = this.findDevice(deviceId);
+      checkRole(role);
+      const arbiter = device.arbiter(name);
+      arbiter.update(this, electionId);
+      this.bound = { deviceId, device, arbiter };
+      return;
+    }
+    if (deviceId !== this.bound.deviceId)
+      throw new RpcError(
+        'FAILED_PRECONDITION',
+        `The stream belongs to device ${this.bound.deviceId}, not to ${deviceId}`,
+      );
+    if (name !== this.bound.arbiter.role)
+      throw new RpcError(
+        'FAILED_PRECONDITION',
+        `The stream belongs to role "${this.bound.arbiter.role}", not to "${name}"`,
+      );
+    checkRole(role);
+    this.bound.arbiter.update(this, electionId);
+  }
+
+  private packetOut(packet: PacketOut): void {
+    try {
+      if (this.bound?.arbiter.primary !== this)
+        throw new RpcError('PERMISSION_DENIED', 'Only the primary sends packets');
+      this.bound.device.packetOut(packet);
+    } catch (error) {
+      this.reject(toRpcError(error), { packetOut: { packetOut: packet } });
+    }
+  }
+
+  private digestAck(digestListAck: DigestListAck): void {
+    this.reject(
+      new RpcError(
+        'INVALID_ARGUMENT',
+        `There is no digest list ${digestListAck.listId} of digest ${digestListAck.digestId}`,
+      ),
+      {
+        digestListAck: { digestListAck },
+      },
+    );
+  }
+
+  private reject(error: RpcError, details: Pick<StreamError, 'packetOut' | 'digestListAck' | 'other'>): void {
+    this.send({
+      error: { canonicalCode: error.status, message: error.message, space: ERROR_SPACE, code: 0, ...details },
+    });
+  }
+
+  notify(arbitration: MasterArbitrationUpdate): void {
+    if (this.arbitration.length >= MAX_QUEUED_ARBITRATION) {
+      // Not from here: whoever notifies is in the middle of an election.
+      queueMicrotask(() => this.fail(new RpcError('RESOURCE_EXHAUSTED', 'The client does not read its stream')));
+      return;
+    }
+    this.arbitration.push({ arbitration });
+    this.flush();
+  }
+
+  send(message: StreamMessageResponse): void {
+    if (this.packets.length >= MAX_QUEUED_PACKETS) {
+      if (this.droppedPackets++ === 0)
+        this.logger.warn('a controller reads its stream too slowly: packets are dropped');
+      return;
+    }
+    this.packets.push(message);
+    this.flush();
+  }
+
+  private flush(): void {
+    while (!this.blocked && !this.closed) {
+      const message = this.arbitration.shift() ?? this.packets.shift();
+      if (message === undefined) return;
+      this.blocked = !this.call.write(message);
+    }
+  }
+
+  private fail(error: RpcError): void {
+    if (this.closed) return;
+    this.leave();
+    this.call.emit('error', { code: error.status, details: error.message });
+  }
+
+  private leave(): void {
+    if (this.closed) return;
+    this.closed = true;
+    this.arbitration.length = 0;
+    this.packets.length = 0;
+    this.bound?.arbiter.leave(this);
+  }
+}
+
+/** Role configs are agreed upon outside of P4Runtime; this switch knows none, and roles by number only as long as they are 0. */
+function checkRole(role: MasterArbitrationUpdate['role']): void {
+  if (role?.config !== undefined)
+    throw new RpcError('INVALID_ARGUMENT', `This switch knows no role configs, ${role.config.typeUrl} neither`);
+  if (role !== undefined && role.id !== 0n)
+    throw new RpcError('INVALID_ARGUMENT', `Roles go by name, not by the id ${role.id}`);
+}

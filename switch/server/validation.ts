@@ -1,0 +1,249 @@
+import { decodeBits, encodeBits } from '../../wire/p4runtime/byte-strings.ts';
+import type { Action, CounterData, FieldMatch, Index, Update } from '../../wire/p4runtime/messages.ts';
+import { UpdateType } from '../../wire/p4runtime/messages.ts';
+import type { ObjectIndex } from '../../wire/p4runtime/p4info-index.ts';
+import type {
+  ActionInfo,
+  FieldInfo,
+  MatchFieldInfo,
+  NamedObject,
+  TableInfo,
+} from '../../wire/p4runtime/p4info-objects.ts';
+import type { ActionCall, CounterValue, MatchValue } from '../control.ts';
+import { RpcError } from './rpc-error.ts';
+
+/**
+ * The rules of P4Runtime 1.5 for the parts that entities share: byte strings, match keys, actions, indices. Pure: P4Info and message in, values of
+ * control.ts out; every violation is an RpcError that names table, action and field in P4's names.
+ */
+
+/** The object that an id names. Throws INVALID_ARGUMENT. */
+export function objectById<T extends NamedObject>(index: ObjectIndex<T>, id: number): T {
+  const object = index.get(id);
+  if (object === undefined)
+    throw new RpcError('INVALID_ARGUMENT', `The P4Info has no ${index.kind} with id 0x${id.toString(16)}`);
+  return object;
+}
+
+/** The objects that a read asks for: 0 is all of a kind. */
+export function objectsById<T extends NamedObject>(index: ObjectIndex<T>, id: number): Iterable<T> {
+  return id === 0 ? index : [objectById(index, id)];
+}
+
+/** For entities that exist as soon as the program does: counters, meters, registers. */
+export function requireModify(type: Update['type'], what: string): void {
+  if (type !== UpdateType.MODIFY) throw new RpcError('INVALID_ARGUMENT', `A ${what} can only be modified`);
+}
+
+function fieldValue(bytes: Uint8Array, field: FieldInfo, where: string): bigint {
+  try {
+    return decodeBits(bytes, field.widthBits);
+  } catch (error) {
+    throw new RpcError('INVALID_ARGUMENT', `${where}: ${error instanceof Error ? error.message : error}`);
+  }
+}
+
+/** A match key as values in the order of the table's keys, don't-care fields included (section "Match Format"). */
+export function parseMatch(table: TableInfo, matches: readonly FieldMatch[]): MatchValue[] {
+  const given = new Map<number, FieldMatch>();
+  for (const match of matches) {
+    if (!table.fieldById.has(match.fieldId))
+      throw new RpcError('INVALID_ARGUMENT', `Table ${table.name} has no match field with id ${match.fieldId}`);
+    if (given.has(match.fieldId))
+      throw new RpcError(
+        'INVALID_ARGUMENT',
+        `Table ${table.name}: match field ${table.fieldById.get(match.fieldId)!.name} is given twice`,
+      );
+    given.set(match.fieldId, match);
+  }
+  return table.fields.map((field) => {
+    const where = `Table ${table.name}, match field ${field.name}`;
+    const match = given.get(field.id);
+    return match === undefined ? dontCare(field, where) : parseFieldMatch(field, match, where);
+  });
+}
+
+function dontCare(field: MatchFieldInfo, where: string): MatchValue {
+  switch (field.kind) {
+    case 'exact':
+      throw new RpcError('INVALID_ARGUMENT', `${where}: an exact field cannot be left out`);
+    case 'lpm':
+      return { kind: 'lpm', value: 0n, prefixLength: 0 };
+    case 'ternary':
+      return { kind: 'ternary', value: 0n, mask: 0n };
+    case 'range':
+      return { kind: 'range', low: 0n, high: allOnes(field) };
+    case 'optional':
+      return { kind: 'optional' };
+  }
+}
+
+function allOnes(field: FieldInfo): bigint {
+  return (1n << BigInt(field.widthBits)) - 1n;
+}
+
+function parseFieldMatch(field: MatchFieldInfo, match: FieldMatch, where: string): MatchValue {
+  const invalid = (what: string): RpcError => new RpcError('INVALID_ARGUMENT', `${where}: ${what}`);
+  const mustBeOmitted = 'a field that matches everything must be left out';
+  const wrongKind = (): RpcError => invalid(`it is matched as ${field.kind}, and that is what must be set`);
+  switch (field.kind) {
+    case 'exact':
+      if (match.exact === undefined) throw wrongKind();
+      return { kind: 'exact', value: fieldValue(match.exact.value, field, where) };
+    case 'optional':
+      if (match.optional === undefined) throw wrongKind();
+      return { kind: 'optional', value: fieldValue(match.optional.value, field, where) };
+    case 'lpm': {
+      if (match.lpm === undefined) throw wrongKind();
+      const { prefixLen } = match.lpm;
+      const value = fieldValue(match.lpm.value, field, where);
+      if (prefixLen === 0) throw invalid(mustBeOmitted);
+      if (prefixLen < 0 || prefixLen > field.widthBits)
+        throw invalid(`a prefix of ${prefixLen} bits is not in 1..${field.widthBits}`);
+      if ((value & (allOnes(field) >> BigInt(prefixLen))) !== 0n) throw invalid('bits after the prefix must be 0');
+      return { kind: 'lpm', value, prefixLength: prefixLen };
+    }
+    case 'ternary': {
+      if (match.ternary === undefined) throw wrongKind();
+      const value = fieldValue(match.ternary.value, field, where);
+      const mask = fieldValue(match.ternary.mask, field, where);
+      if (mask === 0n) throw invalid(mustBeOmitted);
+      if ((value & ~mask) !== 0n) throw invalid('bits outside of the mask must be 0');
+      return { kind: 'ternary', value, mask };
+    }
+    case 'range': {
+      if (match.range === undefined) throw wrongKind();
+      const low = fieldValue(match.range.low, field, where);
+      const high = fieldValue(match.range.high, field, where);
+      if (low > high) throw invalid('the low end is above the high end');
+      if (low === 0n && high === allOnes(field)) throw invalid(mustBeOmitted);
+      return { kind: 'range', low, high };
+    }
+  }
+}
+
+/** A key as a message: shortest strings, don't-care fields left out, in the order of the P4Info. */
+export function matchMessage(table: TableInfo, values: readonly MatchValue[]): FieldMatch[] {
+  const matches: FieldMatch[] = [];
+  table.fields.forEach((field, i) => {
+    const value = values[i]!;
+    const fieldId = field.id;
+    switch (value.kind) {
+      case 'exact':
+        matches.push({ fieldId, exact: { value: encodeBits(value.value) } });
+        break;
+      case 'lpm':
+        if (value.prefixLength > 0)
+          matches.push({ fieldId, lpm: { value: encodeBits(value.value), prefixLen: value.prefixLength } });
+        break;
+      case 'ternary':
+        if (value.mask !== 0n)
+          matches.push({ fieldId, ternary: { value: encodeBits(value.value), mask: encodeBits(value.mask) } });
+        break;
+      case 'range':
+        if (value.low !== 0n || value.high !== allOnes(field))
+          matches.push({ fieldId, range: { low: encodeBits(value.low), high: encodeBits(value.high) } });
+        break;
+      case 'optional':
+        if (value.value !== undefined) matches.push({ fieldId, optional: { value: encodeBits(value.value) } });
+        break;
+    }
+  });
+  return matches;
+}
+
+/** Equal for equal keys of one table. */
+export function matchKey(values: readonly MatchValue[], priority: number): string {
+  let key = `${priority}`;
+  for (const value of values) {
+    switch (value.kind) {
+      case 'exact':
+        key += `|${value.value}`;
+        break;
+      case 'lpm':
+        key += `|${value.value}/${value.prefixLength}`;
+        break;
+      case 'ternary':
+        key += `|${value.value}&${value.mask}`;
+        break;
+      case 'range':
+        key += `|${value.low}-${value.high}`;
+        break;
+      case 'optional':
+        key += `|${value.value ?? '*'}`;
+        break;
+    }
+  }
+  return key;
+}
+
+/** Throws INVALID_ARGUMENT unless exactly tables with ternary, range or optional keys have a priority (section "Table Entry"). */
+export function checkPriority(table: TableInfo, priority: number): void {
+  if (table.needsPriority && priority <= 0)
+    throw new RpcError('INVALID_ARGUMENT', `Table ${table.name}: entries need a priority above 0, not ${priority}`);
+  if (!table.needsPriority && priority !== 0)
+    throw new RpcError('INVALID_ARGUMENT', `Table ${table.name}: entries have no priority, not even ${priority}`);
+}
+
+/** An action of a table with its parameters in the order of their declaration (section "Action Specification"). */
+export function parseAction(table: TableInfo, action: Action, place: 'entry' | 'default'): ActionCall {
+  const ref = table.actionById.get(action.actionId);
+  if (ref === undefined)
+    throw new RpcError(
+      'INVALID_ARGUMENT',
+      `Table ${table.name} has no action with id 0x${action.actionId.toString(16)}`,
+    );
+  if (ref.scope === (place === 'entry' ? 'default only' : 'table only'))
+    throw new RpcError(
+      'PERMISSION_DENIED',
+      `Table ${table.name}: action ${ref.action.name} is not allowed for ${place === 'entry' ? 'entries' : 'the default entry'}`,
+    );
+  const where = `Table ${table.name}, action ${ref.action.name}`;
+  const given = new Map<number, Uint8Array>();
+  for (const { paramId, value } of action.params) {
+    if (!ref.action.paramById.has(paramId))
+      throw new RpcError('INVALID_ARGUMENT', `${where}: there is no parameter with id ${paramId}`);
+    if (given.has(paramId))
+      throw new RpcError(
+        'INVALID_ARGUMENT',
+        `${where}: parameter ${ref.action.paramById.get(paramId)!.name} is given twice`,
+      );
+    given.set(paramId, value);
+  }
+  const params = ref.action.params.map((param) => {
+    const bytes = given.get(param.id);
+    if (bytes === undefined) throw new RpcError('INVALID_ARGUMENT', `${where}: parameter ${param.name} is missing`);
+    return fieldValue(bytes, param, `${where}, parameter ${param.name}`);
+  });
+  return { action: ref.action.name, params };
+}
+
+export function actionMessage(action: ActionInfo, call: ActionCall): Action {
+  return {
+    actionId: action.id,
+    params: action.params.map((param, i) => ({ paramId: param.id, value: encodeBits(call.params[i]!) })),
+  };
+}
+
+/**
+ * The cells that an index names: all of them if it is absent.
+ * @throws RpcError INVALID_ARGUMENT for a negative index, OUT_OF_RANGE for one beyond the array
+ */
+export function cellRange(index: Index | undefined, size: number, what: string): { first: number; end: number } {
+  if (index === undefined) return { first: 0, end: size };
+  if (index.index < 0n) throw new RpcError('INVALID_ARGUMENT', `${what}: index ${index.index} is negative`);
+  if (index.index >= BigInt(size))
+    throw new RpcError('OUT_OF_RANGE', `${what}: index ${index.index} is not below its size ${size}`);
+  return { first: Number(index.index), end: Number(index.index) + 1 };
+}
+
+export function parseCounterData(data: CounterData, what: string): CounterValue {
+  if (data.byteCount < 0n || data.packetCount < 0n)
+    throw new RpcError('INVALID_ARGUMENT', `${what}: counters are never negative`);
+  return { bytes: data.byteCount, packets: data.packetCount };
+}
+
+/** Counters of the device may pass 2^63; the protocol's cannot. */
+export function counterMessage(value: CounterValue): CounterData {
+  return { byteCount: BigInt.asUintN(63, value.bytes), packetCount: BigInt.asUintN(63, value.packets) };
+}
