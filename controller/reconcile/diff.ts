@@ -1,0 +1,109 @@
+import { type Entity, type Update, UpdateType } from '../../wire/p4runtime/messages.ts';
+import { type CanonicalEntity, canonicalEntity, ENTITY_KINDS, isPermanent } from './canonical.ts';
+
+export interface KnownEntity extends CanonicalEntity {
+  readonly entity: Entity;
+}
+
+/** Entities by their canonical keys. */
+export type EntityMap = ReadonlyMap<string, KnownEntity>;
+
+/** Leaves out what the reconciler does not manage. Of equal keys the last one stays. */
+export function entityMap(entities: Iterable<Entity>): Map<string, KnownEntity> {
+  const map = new Map<string, KnownEntity>();
+  for (const entity of entities) {
+    const canonical = canonicalEntity(entity);
+    if (canonical !== undefined) map.set(canonical.key, { ...canonical, entity });
+  }
+  return map;
+}
+
+export interface DiffOptions {
+  /** Whether an entity that is there and not desired goes. Default: all go. */
+  readonly mayRemove?: (key: string) => boolean;
+  /** Number of entries that a table has room for, by its id. Default: room for all. */
+  readonly tableSize?: (tableId: number) => number;
+}
+
+/**
+ * What turns `actual` into `desired`: phases to be written one after another, since a switch may reorder within one. What others refer to comes
+ * before them and goes after them; the new comes before the old goes, except in tables without room for both at once.
+ */
+export function planWrites(desired: EntityMap, actual: EntityMap, options: DiffOptions = {}): Update[][] {
+  const { mayRemove = () => true, tableSize = () => Number.POSITIVE_INFINITY } = options;
+  const added: KnownEntity[] = [];
+  const changed: KnownEntity[] = [];
+  for (const wanted of desired.values()) {
+    const present = actual.get(wanted.key);
+    if (present?.value === wanted.value) continue;
+    if (present !== undefined || isPermanent(wanted.kind)) changed.push(wanted);
+    else added.push(wanted);
+  }
+  const removed: KnownEntity[] = [];
+  for (const present of actual.values()) {
+    if (desired.has(present.key) || !mayRemove(present.key)) continue;
+    // Setting it back is a change: there is nothing to delete.
+    if (isPermanent(present.kind)) changed.push({ ...present, entity: withoutConfig(present.entity) });
+    else removed.push(present);
+  }
+
+  const crowded = crowdedTables(actual, added, tableSize);
+  const first = removed.filter(({ entity }) => crowded.has(entity.tableEntry?.tableId ?? 0));
+  const last = removed.filter((known) => !first.includes(known));
+  const phases: Update[][] = [updates(UpdateType.DELETE, first)];
+  for (const kind of ENTITY_KINDS) {
+    const ofKind = (known: KnownEntity): boolean => known.kind === kind;
+    phases.push([
+      ...updates(UpdateType.INSERT, added.filter(ofKind)),
+      ...updates(UpdateType.MODIFY, changed.filter(ofKind)),
+    ]);
+  }
+  for (const kind of [...ENTITY_KINDS].reverse())
+    phases.push(
+      updates(
+        UpdateType.DELETE,
+        last.filter((known) => known.kind === kind),
+      ),
+    );
+  return phases.filter((phase) => phase.length > 0);
+}
+
+/** What a switch holds after updates, all of which it accepted. */
+export function applyUpdates(actual: Map<string, KnownEntity>, applied: readonly Update[]): void {
+  for (const { type, entity } of applied) {
+    const canonical = entity === undefined ? undefined : canonicalEntity(entity);
+    if (entity === undefined || canonical === undefined) continue;
+    if (type === UpdateType.DELETE || isReset(entity)) actual.delete(canonical.key);
+    else actual.set(canonical.key, { ...canonical, entity });
+  }
+}
+
+function updates(type: UpdateType, known: readonly KnownEntity[]): Update[] {
+  return known.map(({ entity }) => ({ type, entity }));
+}
+
+/** Tables that cannot hold what they have and what is added at the same time. */
+function crowdedTables(
+  actual: EntityMap,
+  added: readonly KnownEntity[],
+  tableSize: (tableId: number) => number,
+): ReadonlySet<number> {
+  const counts = new Map<number, number>();
+  for (const { kind, entity } of [...actual.values(), ...added]) {
+    if (kind !== 'table entry') continue;
+    const { tableId } = entity.tableEntry!;
+    counts.set(tableId, (counts.get(tableId) ?? 0) + 1);
+  }
+  return new Set([...counts].filter(([tableId, count]) => count > tableSize(tableId)).map(([tableId]) => tableId));
+}
+
+/** A default action back to the program's, a meter back to always green. */
+function withoutConfig({ tableEntry, meterEntry }: Entity): Entity {
+  if (tableEntry !== undefined) return { tableEntry: { ...tableEntry, action: undefined } };
+  return { meterEntry: { ...meterEntry!, config: undefined } };
+}
+
+function isReset({ tableEntry, meterEntry }: Entity): boolean {
+  if (tableEntry?.isDefaultAction === true) return tableEntry.action === undefined;
+  return meterEntry !== undefined && meterEntry.config === undefined;
+}

@@ -1,0 +1,238 @@
+import { DdfError, toDdfError } from '../../base/errors.ts';
+import { type Entity, type Update, UpdateType } from '../../wire/p4runtime/messages.ts';
+import { P4InfoIndex } from '../../wire/p4runtime/p4info-index.ts';
+import type { MessageInput } from '../../wire/proto.ts';
+import type { SwitchConnection } from '../p4runtime/connection.ts';
+import type { Pipeline } from '../p4runtime/pipeline.ts';
+import { checkSizes } from '../tables/sizes.ts';
+import { DesiredState } from './desired-state.ts';
+import { applyUpdates, entityMap, type KnownEntity, planWrites } from './diff.ts';
+
+/** What a reconciler needs of a connection. */
+export type ReconciledSwitch = Pick<SwitchConnection, 'name' | 'state' | 'onState' | 'setPipeline' | 'read' | 'write'>;
+
+export interface ReconcilerOptions {
+  readonly connection: ReconciledSwitch;
+  /** The program that the switch has to run. */
+  readonly pipeline: Pipeline;
+  /** Entries that nobody here asked for are removed, or kept. Default `remove`. */
+  readonly foreign?: 'remove' | 'keep';
+  /** Pause before the first and before later attempts after a failure, milliseconds; it doubles in between. Default 500 and 30,000. */
+  readonly retryFirstMs?: number;
+  readonly retryMaximumMs?: number;
+}
+
+export type ReconcilerEvent =
+  | { readonly type: 'pipeline'; readonly result: 'installed' | 'unchanged' }
+  | { readonly type: 'converged'; readonly inserted: number; readonly modified: number; readonly deleted: number }
+  | { readonly type: 'failed'; readonly error: DdfError };
+
+/** What one attempt may find out of step before it gives up: once because of what it did not know, once because of a race. */
+const MAX_PASSES = 3;
+
+/**
+ * Keeps one switch as it should be, and is the only one that writes to it. Owners (`base`, `transfer:7`) say what they want; {@link converge} writes the
+ * difference to what the switch has. When the switch comes back, it is given its program if it lost it, read completely, and brought up to date
+ * without anybody asking.
+ */
+export class Reconciler {
+  private readonly options: ReconcilerOptions;
+  private readonly connection: ReconciledSwitch;
+  private readonly index: P4InfoIndex;
+  private readonly desired = new DesiredState();
+  private readonly listeners = new Set<(event: ReconcilerEvent) => void>();
+  /** What was desired once and may still be on the switch: it may be removed under the policy `keep`, and is looked for when reading. */
+  private readonly own = new Map<string, KnownEntity>();
+  /** What the switch holds; undefined when it has to be read. */
+  private actual: Map<string, KnownEntity> | undefined;
+  /** Whether the switch is known to run the program in this mastership. */
+  private programmed = false;
+  private running: Promise<void> | undefined;
+  private queued: Promise<void> | undefined;
+  private retry: NodeJS.Timeout | undefined;
+  private failures = 0;
+  private closed = false;
+  private readonly stopWatching: () => void;
+
+  constructor(options: ReconcilerOptions) {
+    this.options = options;
+    this.connection = options.connection;
+    this.index = new P4InfoIndex(options.pipeline.p4info);
+    this.stopWatching = this.connection.onState((state) => {
+      this.programmed = false;
+      this.actual = undefined;
+      if (state === 'primary') this.convergeInBackground();
+      else clearTimeout(this.retry);
+    });
+    if (this.connection.state === 'primary') this.convergeInBackground();
+  }
+
+  /** Entities on the switch, as far as known. */
+  get entityCount(): number {
+    return this.actual?.size ?? 0;
+  }
+
+  /** Who wants something of this switch. */
+  get owners(): readonly string[] {
+    return this.desired.owners;
+  }
+
+  /** Calls back with everything that happens. @returns a function that stops it */
+  onEvent(listener: (event: ReconcilerEvent) => void): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  /**
+   * Replaces what an owner wants; {@link converge} makes it so.
+   * @throws TABLE_FULL when the switch has no room for it beside what others want, CONFLICT; then nothing changes
+   */
+  setDesired(owner: string, entities: readonly Entity[]): void {
+    this.desired.set(owner, entities, (union) =>
+      checkSizes(
+        this.index,
+        [...union.values()].map(({ entity }) => entity),
+        this.connection.name,
+      ),
+    );
+    for (const [key, known] of this.desired.entities) this.own.set(key, known);
+  }
+
+  /** The owner wants nothing any more; {@link converge} makes it so. Harmless if it never did. */
+  removeDesired(owner: string): void {
+    this.desired.remove(owner);
+  }
+
+  /**
+   * Resolves when the switch is as it was desired at the time of the call, or later. Calls that come while one is under way share the next.
+   * A failure is tried again by itself, after a pause or when the switch is back.
+   * @throws SWITCH_UNREACHABLE, NOT_PRIMARY, SWITCH_REJECTED, PROGRAM_MISMATCH
+   */
+  converge(): Promise<void> {
+    if (this.queued !== undefined) return this.queued;
+    const previous = this.running?.catch(() => {}) ?? Promise.resolve();
+    const queued = previous.then(() => {
+      this.queued = undefined;
+      const running = this.run().finally(() => {
+        if (this.running === running) this.running = undefined;
+      });
+      this.running = running;
+      return running;
+    });
+    this.queued = queued;
+    return queued;
+  }
+
+  /** Forgets the switch without touching it. */
+  close(): void {
+    this.closed = true;
+    clearTimeout(this.retry);
+    this.stopWatching();
+    this.listeners.clear();
+  }
+
+  private convergeInBackground(): void {
+    clearTimeout(this.retry);
+    // The event tells of failures.
+    this.converge().catch(() => {});
+  }
+
+  /** A switch that went away says so when it is back; one that refused is asked again. */
+  private scheduleRetry(): void {
+    clearTimeout(this.retry);
+    if (this.closed || this.connection.state !== 'primary') return;
+    const { retryFirstMs = 500, retryMaximumMs = 30_000 } = this.options;
+    const delayMs = Math.min(retryFirstMs * 2 ** this.failures, retryMaximumMs);
+    this.failures++;
+    this.retry = setTimeout(() => this.convergeInBackground(), delayMs);
+  }
+
+  private async run(): Promise<void> {
+    try {
+      await this.runPasses();
+      this.failures = 0;
+      clearTimeout(this.retry);
+    } catch (error) {
+      const failure = toDdfError(error);
+      this.scheduleRetry();
+      this.emit({ type: 'failed', error: failure });
+      throw failure;
+    }
+  }
+
+  private async runPasses(): Promise<void> {
+    if (this.closed)
+      throw new DdfError('CANCELLED', 'the reconciler is closed', { where: `switch ${this.connection.name}` });
+    const counts = { inserted: 0, modified: 0, deleted: 0 };
+    for (let pass = 1; ; pass++) {
+      if (!this.programmed) {
+        const result = await this.connection.setPipeline(this.options.pipeline);
+        this.programmed = true;
+        this.emit({ type: 'pipeline', result });
+      }
+      this.actual ??= await this.readAll();
+      const problem = await this.writeDifference(this.actual, counts);
+      if (problem === undefined) break;
+      // Not what we thought it was: look again.
+      this.actual = undefined;
+      if (pass === MAX_PASSES) throw problem;
+    }
+    this.emit({ type: 'converged', ...counts });
+  }
+
+  /** @returns why the switch is not as desired although all could be written, or undefined */
+  private async writeDifference(
+    actual: Map<string, KnownEntity>,
+    counts: { inserted: number; modified: number; deleted: number },
+  ): Promise<DdfError | undefined> {
+    const phases = planWrites(this.desired.entities, actual, {
+      mayRemove: (key) => this.own.has(key) || this.options.foreign !== 'keep',
+      tableSize: (tableId) => this.index.tables.get(tableId)?.size ?? Number.POSITIVE_INFINITY,
+    });
+    for (const phase of phases) {
+      const outcome = await this.connection.write(phase);
+      if (outcome.kind !== 'applied') return outcome.error;
+      applyUpdates(actual, phase);
+      count(counts, phase);
+    }
+    if (this.actual !== actual) return this.lost();
+    for (const key of this.own.keys()) if (!this.desired.entities.has(key) && !actual.has(key)) this.own.delete(key);
+    return undefined;
+  }
+
+  /** Everything that we may have to change: all tables and groups, and the defaults and meters that we want or have set. */
+  private async readAll(): Promise<Map<string, KnownEntity>> {
+    const filters: MessageInput<Entity>[] = [];
+    for (const table of this.index.tables)
+      if (!table.isConst && table.fields.length > 0) filters.push({ tableEntry: { tableId: table.id } });
+    filters.push({ packetReplicationEngineEntry: { multicastGroupEntry: { multicastGroupId: 0 } } });
+    for (const { kind, entity } of this.own.values()) {
+      if (kind === 'default action')
+        filters.push({ tableEntry: { tableId: entity.tableEntry!.tableId, isDefaultAction: true } });
+      if (kind === 'meter')
+        filters.push({ meterEntry: { meterId: entity.meterEntry!.meterId, index: entity.meterEntry!.index } });
+    }
+    const entities = await this.connection.read(filters);
+    return entityMap(entities.filter(({ tableEntry }) => tableEntry?.isConst !== true));
+  }
+
+  private lost(): DdfError {
+    return new DdfError('SWITCH_UNREACHABLE', 'the connection was lost while entries were written', {
+      where: `switch ${this.connection.name}`,
+      remedy: 'It converges by itself when the switch is back.',
+      recoverable: true,
+    });
+  }
+
+  private emit(event: ReconcilerEvent): void {
+    for (const listener of [...this.listeners]) listener(event);
+  }
+}
+
+function count(counts: { inserted: number; modified: number; deleted: number }, applied: readonly Update[]): void {
+  for (const { type } of applied) {
+    if (type === UpdateType.INSERT) counts.inserted++;
+    else if (type === UpdateType.MODIFY) counts.modified++;
+    else counts.deleted++;
+  }
+}
