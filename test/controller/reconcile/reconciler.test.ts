@@ -31,6 +31,9 @@ const base = [
   factory.defaultAction('switch_identity', { name: 'set_switch_id', params: { switch_id: 1 } }),
 ];
 
+/** Waits for what others do; generous, since machines are busy at times. */
+const soon = (assertion: () => void): Promise<void> => vi.waitFor(assertion, { timeout: 30_000, interval: 5 });
+
 const values = (entities: readonly Entity[]): Map<string, string> =>
   new Map([...entityMap(entities)].map(([key, { value }]) => [key, value]));
 
@@ -148,7 +151,7 @@ describe('a reconciler', () => {
     fake.restart();
     events.length = 0;
     fake.enter('primary');
-    await vi.waitFor(() => expect(events.some(({ type }) => type === 'converged')).toBe(true));
+    await soon(() => expect(events.some(({ type }) => type === 'converged')).toBe(true));
     expect(fake.contents()).toEqual(values([...base, ...transfer(7)]));
   });
 
@@ -192,7 +195,7 @@ describe('a reconciler', () => {
     await expect(reconciler.converge()).rejects.toBe(error);
     expect(events).toContainEqual({ type: 'failed', error });
     fake.onWrite = undefined;
-    await vi.waitFor(() => expect(fake.contents()).toEqual(values(base)));
+    await soon(() => expect(fake.contents()).toEqual(values(base)));
   });
 
   it('sets a default back that nobody wants any more, even when the switch was away in between', async () => {
