@@ -98,6 +98,12 @@ export class VirtualHost implements FabricHost {
     return this.gatewayMac !== undefined;
   }
 
+  /** Gives the gateway's MAC address, as a static ARP entry does: it is never asked for. */
+  setGateway(mac: string): void {
+    this.learnGateway(macOf(mac));
+    this.gatewayAskAgainUs = Number.POSITIVE_INFINITY;
+  }
+
   /** Takes the host off its port: nothing is sent, received or due afterwards. */
   close(): void {
     this.port.onFrame = undefined;

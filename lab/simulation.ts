@@ -1,0 +1,284 @@
+import { TransferDriver } from '../agents/io/transfer-driver.ts';
+import { type ReceiverCounters, type ReceiverEvent, TransferReceiver } from '../agents/protocol/receiver.ts';
+import { type SenderCounters, TransferSender } from '../agents/protocol/sender.ts';
+import type { TransferIdentity } from '../agents/protocol/transfer.ts';
+import { VirtualScheduler } from '../base/clock.ts';
+import type { DdfError } from '../base/errors.ts';
+import { createRandom, type Random } from '../base/random.ts';
+import { floorOf, linksOfTree, payloadRate, roundTripUs, segmentBytesFor } from '../controller/planner/rates.ts';
+import { baseState, transferState } from '../controller/tables/desired.ts';
+import { EntityFactory } from '../controller/tables/entities.ts';
+import { DEFAULT_REPAIR_INTERVALS, type RepairIntervals } from '../controller/tables/repair.ts';
+import { FabricGraph } from '../controller/topology/graph.ts';
+import { planTree, type Tree } from '../controller/topology/trees.ts';
+import { ChunkHasher, chunkLength, sha256 } from '../objects/chunks.ts';
+import { makeObjectId } from '../objects/ids.ts';
+import { chunkSha256At, encodeManifest, fullManifest, type Manifest, manifestSha256 } from '../objects/manifest.ts';
+import { FABRIC_UDP_PORT, RECEIVER_UDP_PORT_FIRST } from '../p4/build/constants.ts';
+import type { ImpairmentProperties } from '../switch/ports/impairments.ts';
+import type { Topology } from '../topologies/types.ts';
+import { Fabric } from './fabric.ts';
+import type { VirtualHost } from './host.ts';
+import type { P4Program } from './p4-program.ts';
+import { insertEntities } from './programming.ts';
+
+export interface SimulationOptions {
+  readonly topology: Topology;
+  readonly program: P4Program;
+  readonly seed: number | string;
+  /** What every host link does to frames, both ways. Default: nothing. */
+  readonly hostLinks?: ImpairmentProperties;
+  /** Default: the controller's. */
+  readonly intervals?: RepairIntervals;
+}
+
+export interface SimulatedTransferOptions {
+  /** Names of hosts. */
+  readonly source: string;
+  readonly receivers: readonly string[];
+  /** Never used twice in a simulation. */
+  readonly label: number;
+  readonly payload: Uint8Array;
+  /** Default: what the controller takes for the topology's MTU. */
+  readonly segmentBytes?: number;
+}
+
+const TENANT = 1;
+/** A range read answers after this many round trips. */
+const RANGE_READ_ROUND_TRIPS = 3;
+
+/**
+ * A fabric in virtual time: the P4 program in every switch, programmed with what the controller would write; senders and receivers of the
+ * agents' protocol on the hosts. No sockets, files or controller; the same options give the same run to the last packet.
+ */
+export class Simulation {
+  readonly scheduler = new VirtualScheduler();
+  readonly fabric: Fabric;
+  private readonly options: SimulationOptions;
+  private readonly graph: FabricGraph;
+  private readonly factory: EntityFactory;
+  private readonly random: Random;
+  private slots = 0;
+
+  constructor(options: SimulationOptions) {
+    const { topology, program, seed, hostLinks } = options;
+    this.options = options;
+    this.graph = new FabricGraph(topology);
+    this.factory = new EntityFactory(program.index);
+    this.random = createRandom(`simulation/${seed}`);
+    this.fabric = new Fabric(topology, this.scheduler, { seed, ...(hostLinks === undefined ? {} : { hostLinks }) });
+    for (const [name, device] of this.fabric.devices) {
+      const control = device.load(device.compile(program.bmv2Json));
+      const entities = baseState(this.factory, this.graph, name, {
+        tenantsOf: () => [TENANT],
+        ...(options.intervals === undefined ? {} : { intervals: options.intervals }),
+      });
+      insertEntities(control, program.index, entities);
+    }
+    // No controller answers ARP here: the leaves' addresses are given.
+    for (const host of topology.hosts) this.fabric.hosts.get(host.name)!.setGateway(this.graph.switch(host.switch).mac);
+  }
+
+  /** Programs the tree, starts the receivers and then the sender. */
+  startTransfer(options: SimulatedTransferOptions): SimulatedTransfer {
+    const tree = planTree(this.graph, options.source, options.receivers);
+    const numbers = { label: options.label, tenant: TENANT, slot: ++this.slots };
+    for (const [name, entities] of transferState(this.factory, tree, numbers))
+      insertEntities(this.fabric.devices.get(name)!.program!, this.options.program.index, entities);
+    const eliminationUs = (this.options.intervals ?? DEFAULT_REPAIR_INTERVALS).eliminationUs;
+    const random = this.random.fork(`transfer/${options.label}`);
+    return new SimulatedTransfer(this.scheduler, this.fabric, this.graph, tree, options, eliminationUs, random);
+  }
+
+  /** Runs until `done`, or until nothing is left to happen or the time is `limitUs`. Returns whether `done` came true. */
+  run(done: () => boolean, limitUs: number): boolean {
+    return this.scheduler.runWhile(done, limitUs);
+  }
+}
+
+/** One payload on its way from one source to its receivers. */
+export class SimulatedTransfer {
+  readonly tree: Tree;
+  readonly receivers: ReadonlyMap<string, SimulatedReceiver>;
+  private readonly sender: TransferSender;
+  private isClosed = false;
+  private error: DdfError | undefined;
+
+  constructor(
+    scheduler: VirtualScheduler,
+    fabric: Fabric,
+    graph: FabricGraph,
+    tree: Tree,
+    options: SimulatedTransferOptions,
+    eliminationUs: number,
+    random: Random,
+  ) {
+    this.tree = tree;
+    const { payload, label } = options;
+    const segmentBytes = options.segmentBytes ?? segmentBytesFor(fabric.topology.mtuBytes);
+    const hasher = new ChunkHasher();
+    hasher.push(payload);
+    const objectId = makeObjectId(TENANT, 1n);
+    const manifest = fullManifest(objectId, 1, hasher.finish());
+    const encoded = encodeManifest(manifest);
+    const identity: TransferIdentity = { label, objectId, objectVersion: 1, baseVersion: 0 };
+    const layout = { manifestBytes: encoded.length, payloadBytes: payload.length, segmentBytes };
+    const rttUs = roundTripUs(graph, tree, segmentBytes);
+    const stream = new Uint8Array(encoded.length + payload.length);
+    stream.set(encoded);
+    stream.set(payload, encoded.length);
+
+    const source = fabric.hosts.get(tree.source)!;
+    const common = { scheduler, stream, manifest, encoded, rttUs, senderIp: source.ip };
+    this.receivers = new Map(
+      tree.receivers.map((name) => {
+        const host = fabric.hosts.get(name)!;
+        const machine = (image: Uint8Array): TransferReceiver =>
+          new TransferReceiver(scheduler.nowUs(), {
+            ...layout,
+            transfer: identity,
+            sink: { write: (offset, bytes) => image.set(bytes, offset) },
+            random: random.fork(name),
+            rttUs,
+            eliminationUs,
+            sendDone: tree.doneUsable,
+          });
+        return [name, new SimulatedReceiver(host, machine, common)];
+      }),
+    );
+
+    const slowest = Math.min(...linksOfTree(graph, tree).map((link) => link.rateBitsPerSecond));
+    const ceiling = payloadRate(slowest, segmentBytes);
+    this.sender = new TransferSender(scheduler.nowUs(), {
+      ...layout,
+      transfer: identity,
+      reader: { read: (offset, length) => stream.subarray(offset, offset + length) },
+      rateFloorBitsPerSecond: floorOf(ceiling),
+      rateCeilingBitsPerSecond: ceiling,
+      rttUs,
+      expectDone: tree.doneUsable,
+    });
+    // The switches replicate by label: any address does.
+    const destination = fabric.hosts.get(tree.receivers[0]!)!.ip;
+    const socket = source.openSocket(FABRIC_UDP_PORT);
+    const driver = new TransferDriver({
+      machine: this.sender,
+      scheduler,
+      send: (datagram) => socket.send(destination, FABRIC_UDP_PORT, datagram),
+      onEvent: (event) => {
+        if (event.type !== 'closed') return;
+        this.isClosed = true;
+        socket.close();
+      },
+      onFailure: (error) => {
+        this.error = error;
+      },
+    });
+    socket.onDatagram = (datagram) => driver.handlePacket(datagram);
+    driver.pump();
+  }
+
+  get senderCounters(): Readonly<SenderCounters> {
+    return this.sender.counters;
+  }
+
+  /** Every receiver holds the payload, every chunk of it proved. */
+  get isComplete(): boolean {
+    this.check();
+    return [...this.receivers.values()].every((receiver) => receiver.isComplete);
+  }
+
+  /** Complete, and the sender has said its last. */
+  get isOver(): boolean {
+    return this.isComplete && this.isClosed;
+  }
+
+  /** Throws what ended the sender or a receiver. */
+  private check(): void {
+    const failures = [this.error, ...[...this.receivers.values()].map((receiver) => receiver.error)];
+    const failure = failures.find((error) => error !== undefined);
+    if (failure !== undefined) throw failure;
+  }
+}
+
+interface ReceiverContext {
+  readonly scheduler: VirtualScheduler;
+  /** What a holder would serve by range. */
+  readonly stream: Uint8Array;
+  readonly manifest: Manifest;
+  readonly encoded: Uint8Array;
+  readonly rttUs: number;
+  readonly senderIp: string;
+}
+
+export class SimulatedReceiver {
+  /** What arrived; equal to the payload once complete. */
+  readonly image: Uint8Array;
+  /** When every chunk was proved. */
+  completeAtUs: number | undefined;
+  error: DdfError | undefined;
+  private readonly machine: TransferReceiver;
+  private readonly driver: TransferDriver<ReceiverEvent>;
+  private readonly context: ReceiverContext;
+
+  constructor(host: VirtualHost, machine: (image: Uint8Array) => TransferReceiver, context: ReceiverContext) {
+    this.context = context;
+    this.image = new Uint8Array(context.manifest.sizeBytes);
+    this.machine = machine(this.image);
+    const socket = host.openSocket(RECEIVER_UDP_PORT_FIRST);
+    this.driver = new TransferDriver({
+      machine: this.machine,
+      scheduler: context.scheduler,
+      send: (datagram) => socket.send(context.senderIp, FABRIC_UDP_PORT, datagram),
+      onEvent: (event) => this.handle(event),
+      onFailure: (error) => {
+        this.error = error;
+      },
+    });
+    socket.onDatagram = (datagram) => this.driver.handlePacket(datagram);
+    this.driver.pump();
+  }
+
+  get isComplete(): boolean {
+    return this.completeAtUs !== undefined;
+  }
+
+  get counters(): ReceiverCounters {
+    return this.machine.counters;
+  }
+
+  private handle(event: ReceiverEvent): void {
+    const { scheduler, manifest, encoded, stream, rttUs } = this.context;
+    switch (event.type) {
+      case 'manifestComplete':
+        this.machine.manifestVerified(isSame(manifestSha256(event.bytes), manifestSha256(encoded)));
+        break;
+      case 'chunkComplete': {
+        const { chunk } = event;
+        const begin = chunk * manifest.chunkBytes;
+        const bytes = this.image.subarray(begin, begin + chunkLength(manifest.sizeBytes, chunk, manifest.chunkBytes));
+        this.machine.chunkVerified(chunk, isSame(sha256(bytes), chunkSha256At(manifest, chunk)));
+        break;
+      }
+      case 'unicastNeeded':
+        scheduler.at(scheduler.nowUs() + RANGE_READ_ROUND_TRIPS * rttUs, () => {
+          for (const { start, end } of event.ranges) this.machine.unicastData(start, stream.subarray(start, end));
+          this.driver.pump();
+        });
+        break;
+      case 'complete':
+        this.completeAtUs = scheduler.nowUs();
+        break;
+      case 'failed':
+        this.error = event.error;
+        break;
+      case 'chunkRejected':
+      case 'streamEnded':
+        break;
+    }
+  }
+}
+
+function isSame(a: Uint8Array, b: Uint8Array): boolean {
+  return Buffer.compare(a, b) === 0;
+}

@@ -1,0 +1,106 @@
+import { describe, expect, test } from 'vitest';
+import { createRandom } from '../../base/random.ts';
+import { readFabricProgram } from '../../lab/p4-program.ts';
+import { type SimulatedTransfer, Simulation, type SimulationOptions } from '../../lab/simulation.ts';
+import { smallFabric } from './small-fabric.ts';
+
+const PROGRAM = readFabricProgram();
+const RECEIVERS = ['gpu1', 'gpu2', 'gpu3', 'gpu4', 'gpu5', 'gpu6'];
+
+function payloadOf(bytes: number): Uint8Array {
+  const random = createRandom('payload');
+  return Uint8Array.from({ length: bytes }, () => random.below(256));
+}
+
+function run(
+  options: Omit<SimulationOptions, 'topology' | 'program'>,
+  payload: Uint8Array,
+  receivers = RECEIVERS,
+): { simulation: Simulation; transfer: SimulatedTransfer } {
+  const simulation = new Simulation({ topology: smallFabric(6), program: PROGRAM, ...options });
+  const transfer = simulation.startTransfer({ source: 'mn1', receivers, label: 7, payload });
+  simulation.run(() => transfer.isOver, 60_000_000);
+  expect(transfer.isOver).toBe(true);
+  for (const receiver of transfer.receivers.values())
+    expect(Buffer.compare(receiver.image, payload), 'the image is the payload').toBe(0);
+  return { simulation, transfer };
+}
+
+describe('a transfer in virtual time', () => {
+  test('without loss every link of the tree carries the payload once', () => {
+    const payload = payloadOf(3_000_000);
+    const { simulation, transfer } = run({ seed: 1 }, payload);
+    expect(transfer.senderCounters.repairPackets).toBe(0);
+    const tree = transfer.tree;
+    for (const link of simulation.fabric.links.filter((each) => each.class === 'core')) {
+      const carries = tree.coreLinks.some((hop) => hop.from === link.from!.switch && hop.port === link.from!.port);
+      const { bytesIn } = link.statistics();
+      if (carries) {
+        expect(bytesIn).toBeGreaterThan(payload.length);
+        expect(bytesIn).toBeLessThan(1.02 * payload.length);
+      } else {
+        expect(bytesIn).toBeLessThan(10_000);
+      }
+    }
+  });
+
+  test('with loss everything arrives, mostly by repair, and NACKs are eliminated on their way', () => {
+    const payload = payloadOf(3_000_000);
+    const { transfer } = run({ seed: 2, hostLinks: { loss: 0.01 } }, payload);
+    expect(transfer.senderCounters.repairPackets).toBeGreaterThan(0);
+    const sent = [...transfer.receivers.values()].reduce((sum, { counters }) => sum + counters.nacksSent, 0);
+    expect(transfer.senderCounters.nacksReceived).toBeGreaterThan(0);
+    expect(transfer.senderCounters.nacksReceived).toBeLessThan(sent);
+    const { frameBytes } = transfer.senderCounters;
+    expect(frameBytes).toBeLessThan(1.1 * payload.length);
+  });
+
+  test('the same seed gives the same run, another seed another', () => {
+    const payload = payloadOf(1_000_000);
+    const story = (seed: number) => {
+      const { simulation, transfer } = run({ seed, hostLinks: { loss: 0.03 } }, payload);
+      return {
+        endUs: simulation.scheduler.nowUs(),
+        sender: transfer.senderCounters,
+        receivers: [...transfer.receivers].map(([name, { counters, completeAtUs }]) => [name, counters, completeAtUs]),
+        links: simulation.fabric.links.map((link) => link.statistics()),
+      };
+    };
+    const first = story(3);
+    expect(story(3)).toEqual(first);
+    expect(story(4)).not.toEqual(first);
+  });
+
+  test('reordering, duplication and corruption on the host links do no harm', () => {
+    run(
+      {
+        seed: 5,
+        hostLinks: { loss: 0.02, duplication: 0.02, reordering: 0.05, reorderDelayUs: 300, corruption: 0.01 },
+      },
+      payloadOf(1_000_000),
+    );
+  });
+
+  test('one receiver on the same leaf is a tree too', () => {
+    const { transfer } = run({ seed: 6, hostLinks: { loss: 0.05 } }, payloadOf(400_000), ['gpu1']);
+    expect(transfer.tree.coreLinks).toHaveLength(0);
+  });
+
+  test('a switch that forgets its registers in the middle costs no block', () => {
+    const payload = payloadOf(3_000_000);
+    const simulation = new Simulation({
+      topology: smallFabric(6),
+      program: PROGRAM,
+      seed: 8,
+      hostLinks: { loss: 0.03 },
+    });
+    const transfer = simulation.startTransfer({ source: 'mn1', receivers: RECEIVERS, label: 7, payload });
+    simulation.run(() => false, 15_000);
+    expect(transfer.isComplete).toBe(false);
+    for (const device of simulation.fabric.devices.values())
+      for (const register of device.program!.registers.values())
+        for (let index = 0; index < register.size; index++) register.write(index, 0n);
+    expect(simulation.run(() => transfer.isOver, 60_000_000)).toBe(true);
+    for (const { image } of transfer.receivers.values()) expect(Buffer.compare(image, payload)).toBe(0);
+  });
+});
