@@ -83,8 +83,7 @@ export class JsonView {
 
   integer(minimum = 0, maximum = Number.MAX_SAFE_INTEGER): number {
     if (typeof this.raw !== 'number' || !Number.isSafeInteger(this.raw)) throw this.invalid('is not an integer');
-    if (this.raw < minimum || this.raw > maximum)
-      throw this.invalid(`is ${this.raw}, outside ${minimum}..${maximum}`);
+    if (this.raw < minimum || this.raw > maximum) throw this.invalid(`is ${this.raw}, outside ${minimum}..${maximum}`);
     return this.raw;
   }
 

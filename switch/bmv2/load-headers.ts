@@ -44,8 +44,7 @@ function loadHeader(view: JsonView, types: ReadonlyMap<string, readonly FieldSha
   if (shapes === undefined) throw typeView.invalid(`names no header type: ${typeView.string()}`);
   const metadata = view.find('metadata')?.boolean() ?? false;
   const widthBits = shapes.reduce((sum, shape) => sum + shape.widthBits, 0);
-  if (!metadata && widthBits % 8 !== 0)
-    throw typeView.invalid(`is a header of ${widthBits} bits, not of whole bytes`);
+  if (!metadata && widthBits % 8 !== 0) throw typeView.invalid(`is a header of ${widthBits} bits, not of whole bytes`);
   const fields: HeaderField[] = [];
   const header: Header = {
     name: view.get('name').string(),

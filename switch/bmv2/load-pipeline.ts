@@ -116,7 +116,10 @@ function loadTable(
     .items()
     .map((key) => loadKey(key, names));
   if (keys.filter((key) => key.match === 'lpm').length > 1) throw view.get('key').invalid('has more than one lpm key');
-  const actions = view.get('action_ids').items().map((item) => names.actionById(item));
+  const actions = view
+    .get('action_ids')
+    .items()
+    .map((item) => names.actionById(item));
   if (view.find('direct_meters') !== undefined) throw view.get('direct_meters').unsupported('direct meters');
   const counters = [...names.counters.values()].filter((counter) => counter.directTable === name);
   if (counters.length > 1) throw view.invalid('has more than one direct counter');

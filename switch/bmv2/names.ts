@@ -1,13 +1,5 @@
 import type { JsonView } from './json-view.ts';
-import type {
-  Action,
-  Calculation,
-  CounterArray,
-  Header,
-  HeaderField,
-  MeterArray,
-  RegisterArray,
-} from './program.ts';
+import type { Action, Calculation, CounterArray, Header, HeaderField, MeterArray, RegisterArray } from './program.ts';
 
 /** What the names in a program mean, filled section by section while it is loaded. */
 export class Names {

@@ -72,8 +72,7 @@ function blocksOf(action: Action, scope: Scope, context: ActionContext, end: Cod
   const find = (index: number | undefined) => (index === undefined ? undefined : blocks.get(index));
   return {
     entry: blocks.get(0)!,
-    successors: (block) =>
-      block.unless === undefined ? [find(block.next)] : [find(block.jumpTo), find(block.next)],
+    successors: (block) => (block.unless === undefined ? [find(block.next)] : [find(block.jumpTo), find(block.next)]),
     emit(block, go) {
       const body = block.primitives.map((primitive) => emitPrimitive(primitive, scope, context));
       if (block.unless === undefined) return lines([...body, go(find(block.next))]);
@@ -123,8 +122,11 @@ export function emitPrimitive(primitive: Primitive, scope: Scope, context: Actio
       return code`${phv(layout.truncateWord!)} = ${unsignedBits(primitive.lengthBytes, scope, 0, 32)};`;
     case 'count': {
       const counter = name('C', primitive.counter.index);
-      return indexed(primitive.index, primitive.counter.size, scope, (i) =>
-        code`${counter}[2 * ${i}]++; ${counter}[2 * ${i} + 1] += length;`,
+      return indexed(
+        primitive.index,
+        primitive.counter.size,
+        scope,
+        (i) => code`${counter}[2 * ${i}]++; ${counter}[2 * ${i} + 1] += length;`,
       );
     }
     case 'execute-meter': {
@@ -177,12 +179,7 @@ function assignHeader(primitive: Extract<Primitive, { kind: 'assign-header' }>, 
 }
 
 /** Out of range: nothing happens but that it is counted. */
-function indexed(
-  index: DataExpression,
-  size: number,
-  scope: Scope,
-  body: (index: Code) => Code,
-): Code {
+function indexed(index: DataExpression, size: number, scope: Scope, body: (index: Code) => Code): Code {
   const range = rangeOf(index);
   if (range.low >= 0n && range.high < 2n ** 32n) {
     const value = unsignedBits(index, scope, 0, 32);
@@ -244,9 +241,7 @@ function emitHash(primitive: Extract<Primitive, { kind: 'hash' }>, scope: Scope,
     const sum = rangeOf(base).high === 0n ? rest : code`(${rest} + ${number(base, scope)})`;
     const bits = Math.min(32, target.widthBits);
     const high = Array.from({ length: wordCount(target.widthBits) - 1 }, (_, i) =>
-      i === 0
-        ? code`${layout.word(target, 1)} = x > 4294967295 ? 1 : 0;`
-        : code`${layout.word(target, i + 1)} = 0;`,
+      i === 0 ? code`${layout.word(target, 1)} = x > 4294967295 ? 1 : 0;` : code`${layout.word(target, i + 1)} = 0;`,
     );
     return code`{ const x = ${sum}; ${store(bits, layout.word(target), name('x'), 33)} ${high} }`;
   }

@@ -1,4 +1,4 @@
-import type { Calculation, DataExpression, Header, HashInput } from '../bmv2/program.ts';
+import type { Calculation, DataExpression, HashInput, Header } from '../bmv2/program.ts';
 import { type Code, code, joined, lines, name, nothing } from './code.ts';
 import { Concatenation, storeBytes } from './concatenation.ts';
 import { bits, normal, type Scope } from './expression.ts';
@@ -12,8 +12,13 @@ export function calculationFunction(calculation: Calculation, layout: Layout): C
   const pieces = calculation.inputs.filter((input): input is Piece => input.kind !== 'payload');
   const payload = pieces.length < calculation.inputs.length;
   const headers = new Set<Header>();
-  for (const piece of pieces) if (piece.kind === 'field' && !piece.field.header.metadata) headers.add(piece.field.header);
-  const allValid = joined([...headers].map((header) => layout.isValid(header)), '&&', code`true`);
+  for (const piece of pieces)
+    if (piece.kind === 'field' && !piece.field.header.metadata) headers.add(piece.field.header);
+  const allValid = joined(
+    [...headers].map((header) => layout.isValid(header)),
+    '&&',
+    code`true`,
+  );
 
   const all = new Concatenation(pieces.map((piece) => ({ value: valueOf(piece), widthBits: widthOf(piece) })));
   const fast = payload ? hashOfBytes(calculation, all, scope, true) : hashOfConcatenation(calculation, all, scope);
@@ -70,12 +75,7 @@ function hashOfBytes(calculation: Calculation, all: Concatenation, scope: Scope,
 }
 
 /** Leaves out the fields of invalid headers, so that every bit's place is known only now. */
-function hashOfValidPieces(
-  calculation: Calculation,
-  pieces: readonly Piece[],
-  payload: boolean,
-  scope: Scope,
-): Code {
+function hashOfValidPieces(calculation: Calculation, pieces: readonly Piece[], payload: boolean, scope: Scope): Code {
   const size = Math.ceil(pieces.reduce((sum, piece) => sum + widthOf(piece), 0) / 8);
   const puts = pieces.map((piece) => {
     const width = widthOf(piece);

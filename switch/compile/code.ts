@@ -92,11 +92,7 @@ export function list(parts: readonly Code[]): Code {
 }
 
 /** Operands joined by one of JavaScript's operators; `none` when there are none. */
-export function joined(
-  parts: readonly Code[],
-  operator: '|' | '^' | '&&' | '||' | '+',
-  none: Code = code`0`,
-): Code {
+export function joined(parts: readonly Code[], operator: '|' | '^' | '&&' | '||' | '+', none: Code = code`0`): Code {
   if (parts.length === 0) return none;
   return parts.length === 1 ? parts[0]! : code`(${Code.sequence(parts, ` ${operator} `)})`;
 }

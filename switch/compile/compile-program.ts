@@ -69,7 +69,11 @@ export function compileProgram(program: Program): CompiledProgram {
   const layout = new Layout(program, analyseUsage(program));
   const fields = new PacketFields(layout, program.standardMetadata);
   const context: ActionContext = { layout, fields, labels: new LabelSource() };
-  const pick = (names: readonly string[]) => Code.sequence(names.map((each) => name(each)), ', ');
+  const pick = (names: readonly string[]) =>
+    Code.sequence(
+      names.map((each) => name(each)),
+      ', ',
+    );
   const objects = [
     ...program.tables.flatMap((table) => {
       const { index } = table;

@@ -37,7 +37,8 @@ export function structured<Node extends object>(graph: Graph<Node>, labels: Labe
   const forwardEdges = (node: Node): number =>
     predecessors.get(node)!.filter((from) => position.get(from)! < position.get(node)!).length;
   const isMerge = (node: Node): boolean => forwardEdges(node) > 1;
-  const isLoop = (node: Node): boolean => predecessors.get(node)!.some((from) => position.get(from)! >= position.get(node)!);
+  const isLoop = (node: Node): boolean =>
+    predecessors.get(node)!.some((from) => position.get(from)! >= position.get(node)!);
 
   const blockLabels = new Map<Node, Code>();
   const loopLabels = new Map<Node, Code>();
@@ -61,7 +62,10 @@ export function structured<Node extends object>(graph: Graph<Node>, labels: Labe
     if (to === undefined) return graph.end;
     if (position.get(to)! <= position.get(from)!) {
       if (!dominates(dominators, to, from))
-        throw new DdfError('UNSUPPORTED_PROGRAM', 'This switch cannot run control flow that enters a loop in its middle');
+        throw new DdfError(
+          'UNSUPPORTED_PROGRAM',
+          'This switch cannot run control flow that enters a loop in its middle',
+        );
       return code`continue ${loopLabels.get(to)!};`;
     }
     return isMerge(to) ? code`break ${blockLabels.get(to)!};` : tree(to);

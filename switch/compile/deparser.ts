@@ -77,7 +77,12 @@ class DeparserEmitter {
     const target = name('target');
     const copy = code`v -= 2; for (let i = 0; i < ${bytes}; i++) target[n + i] = frame[v + i];`;
     const extracted = lines([copy, ...this.storeWritten(header, target, name('n'))]);
-    const fromVector = storeBytes(this.concatenation(header, () => true), target, name('n'), this.scope);
+    const fromVector = storeBytes(
+      this.concatenation(header, () => true),
+      target,
+      name('n'),
+      this.scope,
+    );
     const body = this.layout.usage.added.has(header)
       ? code`if (v > 1) { ${extracted} } else { ${fromVector} }`
       : extracted;
@@ -110,7 +115,9 @@ class DeparserEmitter {
       if (mask === 0) return;
       const place = code`${target}[${base} + ${byte}]`;
       const value = fields.at(8 * byte, 8, this.scope).code;
-      stores.push(mask === 0xff ? code`${place} = ${value};` : code`${place} = ${place} & ${0xff & ~mask} | ${value} & ${mask};`);
+      stores.push(
+        mask === 0xff ? code`${place} = ${value};` : code`${place} = ${place} & ${0xff & ~mask} | ${value} & ${mask};`,
+      );
     });
     return stores;
   }

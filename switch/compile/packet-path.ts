@@ -101,7 +101,10 @@ function updates(program: Program, layout: Layout): Code {
         const place = layout.place(target);
         const store = code`storeWide(phv, ${place}, ${target.widthBits}, BigInt(${calculationName(calculation)}()));`;
         const narrow = code`${phv(place)} = ${calculationName(calculation)}();`;
-        const update = target.widthBits >= 16 && target.widthBits <= 32 && fits(calculation.algorithm, target.widthBits) ? narrow : store;
+        const update =
+          target.widthBits >= 16 && target.widthBits <= 32 && fits(calculation.algorithm, target.widthBits)
+            ? narrow
+            : store;
         return only === undefined ? update : code`if (${condition(only, scope)}) { ${update} }`;
       }),
   );
@@ -110,4 +113,3 @@ function updates(program: Program, layout: Layout): Code {
 function fits(algorithm: string, widthBits: number): boolean {
   return widthBits === 32 || (widthBits >= 16 && !['identity', 'crc32', 'crc32_custom', 'xor32'].includes(algorithm));
 }
-

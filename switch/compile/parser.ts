@@ -1,4 +1,12 @@
-import type { BooleanExpression, DataExpression, Header, Parser, ParserOperation, ParserState, Program } from '../bmv2/program.ts';
+import type {
+  BooleanExpression,
+  DataExpression,
+  Header,
+  Parser,
+  ParserOperation,
+  ParserState,
+  Program,
+} from '../bmv2/program.ts';
 import { type ActionContext, emitPrimitive } from './action.ts';
 import { type Code, code, comment, joined, lines, name, nothing } from './code.ts';
 import { type Graph, structured } from './control-flow.ts';
@@ -25,7 +33,8 @@ export function parserFunction(program: Program, context: ActionContext): Code {
   const emitter = new ParserEmitter(program, context, fixedOffsets(parser));
   const graph: Graph<ParserState> = {
     entry: parser.initial,
-    successors: (state) => state.transitions.map((transition) => transition.next).concat(lastDefault(state) ? [] : [undefined]),
+    successors: (state) =>
+      state.transitions.map((transition) => transition.next).concat(lastDefault(state) ? [] : [undefined]),
     emit: (state, go) => emitter.state(state, go),
     end: code`return;`,
     turn: code`if (++turns > ${MAX_STATES}) { parsed = p; parserError = ${program.errors.parserTimeout}; return; }`,
@@ -246,11 +255,7 @@ function lookaheadBits(expression: DataExpression | BooleanExpression): number {
     case 'logic':
       return Math.max(lookaheadBits(expression.left), lookaheadBits(expression.right));
     case 'choice':
-      return Math.max(
-        lookaheadBits(expression.condition),
-        lookaheadBits(expression.yes),
-        lookaheadBits(expression.no),
-      );
+      return Math.max(lookaheadBits(expression.condition), lookaheadBits(expression.yes), lookaheadBits(expression.no));
     case 'complement':
     case 'cast':
     case 'from-boolean':

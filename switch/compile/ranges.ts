@@ -46,7 +46,9 @@ function compute(expression: DataExpression): Range {
     case 'constant':
       return { low: expression.value, high: expression.value };
     case 'field':
-      return expression.field.signed ? signedRange(expression.field.widthBits) : unsignedRange(expression.field.widthBits);
+      return expression.field.signed
+        ? signedRange(expression.field.widthBits)
+        : unsignedRange(expression.field.widthBits);
     case 'validity':
     case 'from-boolean':
       return { low: 0n, high: 1n };

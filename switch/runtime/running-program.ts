@@ -1,0 +1,176 @@
+import type { Clock } from '../../base/clock.ts';
+import { DdfError } from '../../base/errors.ts';
+import type { Random } from '../../base/random.ts';
+import type { Program, Table } from '../bmv2/program.ts';
+import { parameterWords } from '../compile/action.ts';
+import type { CompiledProgram, ENVIRONMENT_NAMES, LIBRARY_NAMES } from '../compile/compile-program.ts';
+import { keyLayout } from '../compile/table.ts';
+import type { ActionCall, ProgramControl, Replica } from '../control.ts';
+import type { Frame } from '../ports/port.ts';
+import * as arithmetic from './arithmetic.ts';
+import { CounterArray } from './counters.ts';
+import { allocate } from './frames.ts';
+import * as hashes from './hashes.ts';
+import { MatchTable, type TableShape } from './match-table.ts';
+import { MeterArray } from './meters.ts';
+import { RegisterArray } from './registers.ts';
+import { ReplicationEngine } from './replication.ts';
+
+/** What the packet path counts besides the program's own counters. */
+export interface PacketStatistics {
+  /** Copies that were not sent: dropped in ingress or egress, or multicast to nobody. */
+  dropped: number;
+  /** Accesses of counters, meters and registers beyond their size; they did nothing. */
+  outOfRange: number;
+}
+
+/** What a running program needs from its device. */
+export interface Surroundings {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly statistics: PacketStatistics;
+  /** Frames in the port's transmit queue. */
+  queueDepth(port: number): number;
+  transmit(port: number, frame: Frame): void;
+  /** A message of the program, its values filled in. */
+  log(message: string): void;
+}
+
+type Environment = Readonly<Record<(typeof ENVIRONMENT_NAMES)[number], unknown>> & {
+  readonly tables: readonly MatchTable[];
+  readonly counters: readonly CounterArray[];
+  readonly meters: readonly MeterArray[];
+  readonly registers: readonly RegisterArray[];
+};
+
+type Receive = (port: number, frame: Frame) => void;
+
+const LIBRARY: Readonly<Record<(typeof LIBRARY_NAMES)[number], unknown>> = {
+  ...arithmetic,
+  ...hashes,
+  imul: Math.imul,
+  floor: Math.floor,
+  // The custom variants start from the standard parameters; nothing here changes them.
+  crc16_custom: hashes.crc16,
+  crc32_custom: hashes.crc32,
+  cksum16: hashes.csum16,
+  allocate,
+};
+
+/** A program with its state: tables, counters, meters, registers and groups, all of it empty but for the program's own entries. */
+export class RunningProgram implements ProgramControl {
+  readonly tables: ReadonlyMap<string, MatchTable>;
+  readonly counters: ReadonlyMap<string, CounterArray>;
+  readonly meters: ReadonlyMap<string, MeterArray>;
+  readonly registers: ReadonlyMap<string, RegisterArray>;
+  readonly actions: ProgramControl['actions'];
+  /** Runs a packet to completion. */
+  readonly receive: Receive;
+  private readonly replication = new ReplicationEngine();
+
+  constructor(program: Program, compiled: CompiledProgram, surroundings: Surroundings) {
+    const nowUs = () => surroundings.clock.nowUs();
+    const tables = program.tables.map((table) => new MatchTable(tableShape(table), nowUs));
+    const counters = program.counters.map(({ name, size }) => new CounterArray(name, size));
+    const meters = program.meters.map(({ name, size, unit }) => new MeterArray(name, size, unit, nowUs));
+    const registers = program.registers.map(({ name, size, widthBits }) => new RegisterArray(name, size, widthBits));
+    this.tables = byName(tables);
+    this.counters = byName(counters.filter((_, i) => program.counters[i]!.directTable === undefined));
+    this.meters = byName(meters);
+    this.registers = byName(registers);
+    this.actions = new Map(program.actions.map((action) => [action.name, action.parameters]));
+    const environment: Environment = {
+      tables,
+      counters,
+      meters,
+      registers,
+      phv: new Uint32Array(compiled.phvWords),
+      statistics: surroundings.statistics,
+      clock: surroundings.clock,
+      replication: this.replication,
+      queueDepth: (port: number) => surroundings.queueDepth(port),
+      transmit: (port: number, frame: Frame) => surroundings.transmit(port, frame),
+      uniform: (low: bigint, high: bigint) => uniform(surroundings.random, low, high),
+      log: (format: string, values: readonly bigint[]) => surroundings.log(fillIn(format, values)),
+    };
+    this.receive = instantiate(compiled.source, environment);
+  }
+
+  setMulticastGroup(id: number, replicas: readonly Replica[]): void {
+    this.replication.setMulticastGroup(id, replicas);
+  }
+
+  deleteMulticastGroup(id: number): void {
+    this.replication.deleteMulticastGroup(id);
+  }
+
+  setCloneSession(): void {
+    this.replication.setCloneSession();
+  }
+
+  deleteCloneSession(): void {
+    this.replication.deleteCloneSession();
+  }
+}
+
+function instantiate(source: string, environment: Environment): Receive {
+  try {
+    const make = new Function('environment', 'library', source) as (
+      environment: Environment,
+      library: typeof LIBRARY,
+    ) => Receive;
+    return make(environment, LIBRARY);
+  } catch (error) {
+    throw new DdfError('INTERNAL', 'The code generated from the switch program does not load', { cause: error });
+  }
+}
+
+function byName<T extends { readonly name: string }>(items: readonly T[]): Map<string, T> {
+  return new Map(items.map((item) => [item.name, item]));
+}
+
+function tableShape(table: Table): TableShape {
+  const { places, words } = keyLayout(table);
+  const call = (constant: Table['defaultCall']): ActionCall | undefined =>
+    constant === undefined ? undefined : { action: constant.action.name, params: constant.params };
+  return {
+    name: table.name,
+    size: table.size,
+    keys: table.keys.map((key, i) => ({
+      name: key.name,
+      kind: key.match,
+      widthBits: key.widthBits,
+      ...places[i]!,
+    })),
+    words,
+    actions: table.actions.map((action) => {
+      const { starts, words: dataWords } = parameterWords(action);
+      return {
+        name: action.name,
+        parameters: action.parameters.map(({ widthBits }, i) => ({ widthBits, word: starts[i]! })),
+        words: dataWords,
+      };
+    }),
+    hasCounter: table.directCounter !== undefined,
+    defaultCall: call(table.defaultCall),
+    entries: table.entries.map(({ match, priority, call: own }) => ({ match, priority, action: call(own)! })),
+  };
+}
+
+/** A uniform integer in low..high of up to 64 bits; `undefined` when there is none. */
+function uniform(random: Random, low: bigint, high: bigint): bigint | undefined {
+  if (low > high) return undefined;
+  const span = high - low + 1n;
+  // Rejection makes every value equally likely.
+  const limit = (1n << 64n) - ((1n << 64n) % span);
+  for (;;) {
+    const drawn = (BigInt(random.uint32()) << 32n) | BigInt(random.uint32());
+    if (drawn < limit) return low + (drawn % span);
+  }
+}
+
+/** Puts values in place of `{}`, in decimal. */
+function fillIn(format: string, values: readonly bigint[]): string {
+  let next = 0;
+  return format.replace(/\{\}/g, (braces) => (next < values.length ? String(values[next++]) : braces));
+}

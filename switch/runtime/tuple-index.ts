@@ -1,0 +1,134 @@
+import type { Entry, RangeCheck } from './entry.ts';
+import { type EntryIndex, HashIndex } from './exact-index.ts';
+
+/** The entries under one mask. */
+interface Tuple {
+  readonly mask: Uint32Array;
+  readonly heads: HashIndex;
+  /** The highest rank in it. */
+  rank: number;
+  readonly ranks: Map<number, number>;
+}
+
+/**
+ * Tables with lpm, ternary, optional or range keys: tuple space search (Srinivasan, Suri, Varghese, SIGCOMM 1999). Entries with the same mask share
+ * a hash table; masks are tried from the highest rank down, until what was found ranks above all that is left. Ranges
+ * are checked on the few entries that agree in everything else. Of equal ranks the one inserted first wins.
+ */
+export class TupleIndex implements EntryIndex {
+  private readonly words: number;
+  private readonly masked: Uint32Array;
+  private readonly single = new Uint32Array(1);
+  private tuples: Tuple[] = [];
+  private inserted = 0;
+  private readonly order = new WeakMap<Entry, number>();
+
+  constructor(words: number) {
+    this.words = words;
+    this.masked = new Uint32Array(words);
+  }
+
+  find1(key: number): Entry | undefined {
+    if (this.tuples.length === 0) return undefined;
+    this.single[0] = key;
+    return this.find(this.single);
+  }
+
+  find(key: Uint32Array): Entry | undefined {
+    const { tuples, masked, words } = this;
+    let best: Entry | undefined;
+    for (let t = 0; t < tuples.length; t++) {
+      const tuple = tuples[t]!;
+      if (best !== undefined && best.rank > tuple.rank) break;
+      const { mask } = tuple;
+      for (let i = 0; i < words; i++) masked[i] = key[i]! & mask[i]!;
+      let entry = words === 1 ? tuple.heads.find1(masked[0]!) : tuple.heads.find(masked);
+      while (entry !== undefined && entry.ranges.length > 0 && !inRanges(entry.ranges, key)) entry = entry.next;
+      if (entry !== undefined && (best === undefined || this.precedes(entry, best))) best = entry;
+    }
+    return best;
+  }
+
+  insert(entry: Entry): void {
+    this.order.set(entry, this.inserted++);
+    let tuple = this.tupleOf(entry.mask);
+    if (tuple === undefined) {
+      tuple = { mask: entry.mask, heads: new HashIndex(this.words), rank: entry.rank, ranks: new Map() };
+      this.tuples.push(tuple);
+    }
+    tuple.ranks.set(entry.rank, (tuple.ranks.get(entry.rank) ?? 0) + 1);
+    const head = tuple.heads.find(entry.key);
+    if (head === undefined || this.precedes(entry, head)) {
+      entry.next = head;
+      tuple.heads.insert(entry);
+    } else {
+      let before = head;
+      while (before.next !== undefined && !this.precedes(entry, before.next)) before = before.next;
+      entry.next = before.next;
+      before.next = entry;
+    }
+    this.sort(tuple);
+  }
+
+  remove(entry: Entry): void {
+    const tuple = this.tupleOf(entry.mask);
+    const head = tuple?.heads.find(entry.key);
+    if (tuple === undefined || head === undefined) return;
+    if (head === entry) {
+      if (entry.next === undefined) tuple.heads.remove(entry);
+      else tuple.heads.insert(entry.next);
+    } else {
+      let before = head;
+      while (before.next !== entry) {
+        if (before.next === undefined) return;
+        before = before.next;
+      }
+      before.next = entry.next;
+    }
+    entry.next = undefined;
+    const left = tuple.ranks.get(entry.rank)! - 1;
+    if (left === 0) tuple.ranks.delete(entry.rank);
+    else tuple.ranks.set(entry.rank, left);
+    if (tuple.ranks.size === 0) this.tuples = this.tuples.filter((other) => other !== tuple);
+    else this.sort(tuple);
+  }
+
+  private precedes(a: Entry, b: Entry): boolean {
+    return a.rank > b.rank || (a.rank === b.rank && this.order.get(a)! < this.order.get(b)!);
+  }
+
+  private tupleOf(mask: Uint32Array): Tuple | undefined {
+    return this.tuples.find((tuple) => tuple.mask.every((word, i) => word === mask[i]));
+  }
+
+  /** Keeps the tuples in descending order after one has changed. */
+  private sort(changed: Tuple): void {
+    const rank = Math.max(...changed.ranks.keys());
+    if (rank === changed.rank && this.tuples.length > 1 && this.isSorted()) return;
+    changed.rank = rank;
+    this.tuples = [...this.tuples].sort((a, b) => b.rank - a.rank);
+  }
+
+  private isSorted(): boolean {
+    return this.tuples.every((tuple, i) => i === 0 || this.tuples[i - 1]!.rank >= tuple.rank);
+  }
+}
+
+function inRanges(ranges: readonly RangeCheck[], key: Uint32Array): boolean {
+  for (const range of ranges) {
+    let aboveLow = false;
+    let belowHigh = false;
+    for (let i = 0; i < range.words.length && !(aboveLow && belowHigh); i++) {
+      const word = ((key[range.words[i]!]! >>> range.shift) & range.mask) >>> 0;
+      if (!aboveLow) {
+        if (word < range.low[i]!) return false;
+        aboveLow = word > range.low[i]!;
+      }
+      if (!belowHigh) {
+        if (word > range.high[i]!) return false;
+        belowHigh = word < range.high[i]!;
+      }
+    }
+  }
+  return true;
+}
