@@ -121,16 +121,14 @@ export function statusName(code: number): string {
   return status[code] ?? `code ${code}`;
 }
 
+/** Whether the other end could not be asked, or did not answer. */
+function isUnreachable(code: number): boolean {
+  return code === status.DEADLINE_EXCEEDED || code === status.UNAVAILABLE || code === status.CANCELLED;
+}
+
 /** Whether a failed call may have been carried out all the same. */
 export function isOutcomeUnknown(code: number): boolean {
-  return (
-    code === status.UNKNOWN ||
-    code === status.DEADLINE_EXCEEDED ||
-    code === status.UNAVAILABLE ||
-    code === status.CANCELLED ||
-    code === status.INTERNAL ||
-    code === status.DATA_LOSS
-  );
+  return isUnreachable(code) || code === status.UNKNOWN || code === status.INTERNAL || code === status.DATA_LOSS;
 }
 
 /** A failure of a whole call as one of ours. */
@@ -150,7 +148,7 @@ export function callError(switchName: string, what: string, error: unknown): Ddf
       recoverable: true,
       cause: error,
     });
-  if (isOutcomeUnknown(error.code))
+  if (isUnreachable(error.code))
     return new DdfError('SWITCH_UNREACHABLE', message, {
       where,
       remedy: 'It is tried again; check that the switch runs if this persists.',

@@ -250,7 +250,7 @@ describe('a write', () => {
     const connection = await connectPrimary();
     server.answerWrite = () => answer;
     const outcome = await connection.write([insert(1), insert(2)]);
-    expect(outcome).toMatchObject({ kind: 'unknown', error: { code: 'SWITCH_UNREACHABLE' } });
+    expect(outcome).toMatchObject({ kind: 'unknown', error: { code: 'SWITCH_REJECTED' } });
   });
 
   it('has a deadline, after which later calls have a connection of their own', async () => {
