@@ -1,19 +1,9 @@
+import type { PortCount } from '../controller/fabric/port-counters.ts';
 import type { RolloutView, VersionView } from '../controller/service.ts';
 import { FABRIC_TYPE_NACK, FABRIC_TYPE_REPAIR } from '../p4/build/constants.ts';
 import type { HostNode } from '../topologies/types.ts';
-import type { LinkClass, SwitchPort } from './fabric.ts';
+import type { Fabric, LinkClass, SwitchPort } from './fabric.ts';
 import type { MainJobFigures } from './report.ts';
-
-/** What the P4 program counted at one port of a switch for one kind of packets (fabric types and KIND_* of p4/ids.p4). */
-export interface PortCount {
-  readonly switch: string;
-  readonly port: number;
-  readonly direction: 'ingress' | 'egress';
-  readonly kind: number;
-  readonly packets: number;
-  /** Of frames as they are on the wire at this port, object tag included where there is one. */
-  readonly bytes: number;
-}
 
 /** What one direction of a link carried. */
 export interface WireCount {
@@ -31,6 +21,28 @@ export interface WireCount {
   /** Part of framesIn: what the switch itself is the author of, which the P4 counters leave out. */
   readonly authoredFrames: number;
   readonly authoredBytes: number;
+}
+
+/** What the wires of a fabric have carried so far, in the order of its links. */
+export function wireCounts(fabric: Pick<Fabric, 'links'>): WireCount[] {
+  return fabric.links.map((link) => {
+    const wire = link.statistics();
+    const authored = link.authored();
+    return {
+      class: link.class,
+      from: link.from,
+      to: link.to,
+      host: link.host,
+      framesIn: wire.framesIn,
+      bytesIn: wire.bytesIn,
+      framesDelivered: wire.framesDelivered,
+      bytesDelivered: wire.bytesDelivered,
+      framesLost: wire.framesLost + wire.framesQueueDropped,
+      bytesLost: wire.bytesLost + wire.bytesQueueDropped,
+      authoredFrames: authored.frames,
+      authoredBytes: authored.bytes,
+    };
+  });
 }
 
 /** The P4 counters and the wires at one moment when nothing was on its way. */

@@ -5,6 +5,7 @@ import type { TransferIdentity } from '../agents/protocol/transfer.ts';
 import { VirtualScheduler } from '../base/clock.ts';
 import type { DdfError } from '../base/errors.ts';
 import { createRandom, type Random } from '../base/random.ts';
+import { cellsOf, PORT_COUNTERS, portCounts } from '../controller/fabric/port-counters.ts';
 import { floorOf, linksOfTree, payloadRate, roundTripUs, segmentBytesFor } from '../controller/planner/rates.ts';
 import { baseState, transferState } from '../controller/tables/desired.ts';
 import { EntityFactory } from '../controller/tables/entities.ts';
@@ -18,6 +19,7 @@ import { FABRIC_UDP_PORT, RECEIVER_UDP_PORT_FIRST } from '../p4/build/constants.
 import type { ImpairmentProperties } from '../switch/ports/impairments.ts';
 import type { Topology } from '../topologies/types.ts';
 import { Fabric } from './fabric.ts';
+import { type Snapshot, wireCounts } from './figures.ts';
 import type { VirtualHost } from './host.ts';
 import type { P4Program } from './p4-program.ts';
 import { insertEntities } from './programming.ts';
@@ -88,6 +90,20 @@ export class Simulation {
     const eliminationUs = (this.options.intervals ?? DEFAULT_REPAIR_INTERVALS).eliminationUs;
     const random = this.random.fork(`transfer/${options.label}`);
     return new SimulatedTransfer(this.scheduler, this.fabric, this.graph, tree, options, eliminationUs, random);
+  }
+
+  /** The switches' counters and the wires. */
+  snapshot(): Snapshot {
+    const ports = [...this.fabric.devices].flatMap(([name, device]) =>
+      (['ingress', 'egress'] as const).flatMap((direction) => {
+        const counter = device.program!.counters.get(
+          this.factory.index.counters.require(PORT_COUNTERS[direction]).name,
+        )!;
+        const cells = new Map(cellsOf(this.graph, name).map((cell) => [cell, counter.read(cell)]));
+        return portCounts(this.graph, name, direction, cells);
+      }),
+    );
+    return { ports, wires: wireCounts(this.fabric) };
   }
 
   /** Runs until `done`, or until nothing is left to happen or the time is `limitUs`. Returns whether `done` came true. */

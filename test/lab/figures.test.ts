@@ -1,13 +1,7 @@
 import { expect, test } from 'vitest';
+import type { PortCount } from '../../controller/fabric/port-counters.ts';
 import type { RolloutView, VersionView } from '../../controller/service.ts';
-import {
-  compareWithWires,
-  difference,
-  figuresOf,
-  type PortCount,
-  type Snapshot,
-  type WireCount,
-} from '../../lab/figures.ts';
+import { compareWithWires, difference, figuresOf, type Snapshot, type WireCount } from '../../lab/figures.ts';
 import { FABRIC_TYPE_DATA, FABRIC_TYPE_NACK, FABRIC_TYPE_REPAIR, KIND_ARP } from '../../p4/build/constants.ts';
 import type { HostNode } from '../../topologies/types.ts';
 

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { createRandom } from '../../base/random.ts';
+import { compareWithWires } from '../../lab/figures.ts';
 import { readFabricProgram } from '../../lab/p4-program.ts';
 import { type SimulatedTransfer, Simulation, type SimulationOptions } from '../../lab/simulation.ts';
 import { smallFabric } from './small-fabric.ts';
@@ -46,13 +47,17 @@ describe('a transfer in virtual time', () => {
 
   test('with loss everything arrives, mostly by repair, and NACKs are eliminated on their way', () => {
     const payload = payloadOf(3_000_000);
-    const { transfer } = run({ seed: 2, hostLinks: { loss: 0.01 } }, payload);
+    const { simulation, transfer } = run({ seed: 2, hostLinks: { loss: 0.01 } }, payload);
     expect(transfer.senderCounters.repairPackets).toBeGreaterThan(0);
     const sent = [...transfer.receivers.values()].reduce((sum, { counters }) => sum + counters.nacksSent, 0);
     expect(transfer.senderCounters.nacksReceived).toBeGreaterThan(0);
     expect(transfer.senderCounters.nacksReceived).toBeLessThan(sent);
     const { frameBytes } = transfer.senderCounters;
     expect(frameBytes).toBeLessThan(1.1 * payload.length);
+    simulation.run(() => false, simulation.scheduler.nowUs() + 1_000_000);
+    const check = compareWithWires(simulation.snapshot());
+    expect(check.mismatches).toEqual([]);
+    expect(check.packets).toBeGreaterThan(2_000);
   });
 
   test('the same seed gives the same run, another seed another', () => {
