@@ -78,7 +78,7 @@ export class RunningProgram implements ProgramControl {
     this.counters = byName(counters.filter((_, i) => program.counters[i]!.directTable === undefined));
     this.meters = byName(meters);
     this.registers = byName(registers);
-    this.actions = new Map(program.actions.map((action) => [action.name, action.parameters]));
+    this.actions = declaredActions(program);
     const environment: Environment = {
       tables,
       counters,
@@ -155,6 +155,17 @@ function tableShape(table: Table): TableShape {
     defaultCall: call(table.defaultCall),
     entries: table.entries.map(({ match, priority, call: own }) => ({ match, priority, action: call(own)! })),
   };
+}
+
+/**
+ * Actions by name as the source declares them. Where the program calls one itself, p4c makes a copy with the arguments filled in under the same name:
+ * of those the one with the most parameters is meant.
+ */
+function declaredActions(program: Program): ProgramControl['actions'] {
+  const declared = new Map<string, Program['actions'][number]['parameters']>();
+  for (const { name, parameters } of program.actions)
+    if (parameters.length >= (declared.get(name)?.length ?? 0)) declared.set(name, parameters);
+  return declared;
 }
 
 /** A uniform integer in low..high of up to 64 bits; `undefined` when there is none. */
