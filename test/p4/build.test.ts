@@ -55,7 +55,7 @@ describe('p4/build', () => {
   });
 
   it.skipIf(whyNotCompared !== undefined)(
-    `is what p4c makes, and p4c does not warn${whyNotCompared === undefined ? '' : ` (skipped: ${whyNotCompared})`}`,
+    `is what p4c makes, and p4c says nothing against it that could be helped${whyNotCompared === undefined ? '' : ` (skipped: ${whyNotCompared})`}`,
     () => {
       for (const [name, text] of buildFiles(sources, compileFabric(compiler!)))
         expect(built(name) === text, name).toBe(true);
