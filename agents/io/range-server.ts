@@ -191,7 +191,7 @@ function parseRange(header: string | undefined, sizeBytes: number): Range | 'uns
     return suffix === 0 ? 'unsatisfiable' : { start: Math.max(0, sizeBytes - suffix), end: sizeBytes };
   }
   const start = Number(match[1]);
-  const last = match[2] === '' ? sizeBytes - 1 : Number(match[2]);
+  const last = match[2] === '' ? Number.POSITIVE_INFINITY : Number(match[2]);
   if (last < start) return undefined;
   return start >= sizeBytes ? 'unsatisfiable' : { start, end: Math.min(last + 1, sizeBytes) };
 }

@@ -89,14 +89,20 @@ export function hashFile(path: string, onChunk: () => void = () => {}): ObjectHa
   }
 }
 
-/** Replaces a small file so that readers see the old bytes or the new ones, also after a crash. */
-export function writeFileAtomically(path: string, bytes: Uint8Array): void {
+/** How a file is called before {@link writeFileAtomically} has finished it; a crash may leave one. */
+export const UNFINISHED = '.new';
+
+/**
+ * Replaces a small file so that readers see the old bytes or the new ones, also after a crash.
+ * @param durable whether that includes a power failure
+ */
+export function writeFileAtomically(path: string, bytes: Uint8Array, durable: boolean): void {
   withFileErrors(path, () => {
-    const temporary = `${path}.new`;
+    const temporary = path + UNFINISHED;
     const fd = openSync(temporary, 'w');
     try {
       writeFully(fd, bytes, 0);
-      fdatasyncSync(fd);
+      if (durable) fdatasyncSync(fd);
     } finally {
       closeSync(fd);
     }

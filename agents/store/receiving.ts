@@ -95,7 +95,8 @@ export class ReceivingPayload {
       );
     if (Buffer.compare(manifestSha256(encoded), this.expected.manifestSha256) !== 0)
       throw new DdfError('INVALID_MANIFEST', 'the manifest does not have the announced SHA-256');
-    writeFileAtomically(join(this.directory, 'manifest'), encoded);
+    // Its hash is checked again when it is loaded.
+    writeFileAtomically(join(this.directory, 'manifest'), encoded, false);
     this.encodedManifest = Uint8Array.from(encoded);
     this.knownManifest = manifest;
     return manifest;

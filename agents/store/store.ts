@@ -27,7 +27,7 @@ import {
   parsePayloadId,
 } from '../../objects/ids.ts';
 import { decodeManifest, encodeManifest, type Manifest, manifestSha256 } from '../../objects/manifest.ts';
-import { withFileErrors, writeFileAtomically } from './files.ts';
+import { UNFINISHED, withFileErrors, writeFileAtomically } from './files.ts';
 import { type ExpectedPayload, ReceivingPayload } from './receiving.ts';
 
 export interface StoreOptions {
@@ -282,7 +282,7 @@ export class Store {
       throw new DdfError('NOT_FOUND', `version ${version} of object ${formatObjectId(objectId)} is not held here`, {
         remedy: 'Roll it out to this server first.',
       });
-    writeFileAtomically(this.path('active', formatObjectId(objectId)), Buffer.from(`${version}\n`));
+    writeFileAtomically(this.path('active', formatObjectId(objectId)), Buffer.from(`${version}\n`), this.durable);
     this.activeVersions.set(objectId, version);
   }
 
@@ -373,6 +373,10 @@ export class Store {
     const damaged: string[] = [];
     for (const name of readdirSync(this.path('active'))) {
       const path = this.path('active', name);
+      if (name.endsWith(UNFINISHED)) {
+        rmSync(path);
+        continue;
+      }
       const version = Number(readFileSync(path, 'utf8'));
       const objectId = /^[0-9a-f]{16}$/.test(name) ? parseObjectId(name) : undefined;
       if (objectId !== undefined && this.findVersion(objectId, version) !== undefined)

@@ -361,6 +361,43 @@ test('a controller that was away hears how things are when the agent attaches ag
   expect(controller.hello('gpu-1').held).toMatchObject([{ objectId: OBJECT, version: 22 }]);
 });
 
+test('a controller that restarts finds its agents again, with what they got meanwhile', async () => {
+  const fabric = fabricWith();
+  const node = await startMemoryNode(fabric);
+  const gpu = await startAgent('gpu', 'gpu-1', fabric, '10.0.1.1');
+  const payload = await payloadFrom(0);
+  await prepare('gpu-1', 19, payload, node);
+  await send(19, payload);
+  const port = Number(controller.address.split(':')[1]);
+  controller.stop();
+  controller = new FakeController();
+  await controller.start(port);
+  await controller.until(() => controller.isAttached('gpu-1') && controller.isAttached('memory-1'));
+  const status = await verified(19);
+  expect(status.bytesDone).toBe(BigInt(SIZE));
+  expect(gpu.store.findVersion(OBJECT, 22)).toBeDefined();
+  expect((await controller.ask('memory-1', { endTransfer: { label: 19, complete: true } })).error).toBeUndefined();
+  await controller.status(19, ({ state }) => state === TransferState.CLOSED);
+});
+
+test('a receiver that is killed while it reconstructs does so again', async () => {
+  const fabric = fabricWith();
+  const node = await startMemoryNode(fabric);
+  const first = await startAgent('gpu', 'gpu-1', fabric, '10.0.1.1');
+  await first.store.adopt(node.store.findVersion(OBJECT, 21)!);
+  const payload = await payloadFrom(21);
+  await prepare('gpu-1', 30, payload, node);
+  await send(30, payload);
+  await controller.status(30, ({ state }) => state === TransferState.RECONSTRUCTING);
+  await first.kill();
+  const second = await startAgent('gpu', 'gpu-1', fabric, '10.0.1.1');
+  // The crash may have come after the version was stored; both are whole states.
+  await prepare('gpu-1', 31, payload, node);
+  await controller.status(31, ({ state }) => state === TransferState.VERIFIED);
+  expectHolds22(second, node);
+  expect(second.store.usedBytes).toBe(2 * SIZE);
+});
+
 test('bad requests are refused with code, place and remedy, and leave nothing behind', async () => {
   const fabric = fabricWith();
   const node = await startMemoryNode(fabric);
