@@ -1,10 +1,12 @@
 import {
+  logVerbosity,
   Metadata,
   Server,
   ServerCredentials,
   type ServerUnaryCall,
   type ServerWritableStream,
   type sendUnaryData,
+  setLogVerbosity,
   type UntypedServiceImplementation,
 } from '@grpc/grpc-js';
 import { DdfError } from '../../base/errors.ts';
@@ -49,6 +51,8 @@ const DEFAULT_MAX_STREAMS = 64;
 /** Serves P4Runtime 1.5 for some devices. Throws DdfError ADDRESS_IN_USE, INVALID_OPTION. */
 export async function startP4RuntimeServer(options: P4RuntimeServerOptions): Promise<P4RuntimeServer> {
   const { logger } = options;
+  // What grpc-js would print reaches us as errors.
+  setLogVerbosity(logVerbosity.NONE);
   const services = new Map<bigint, DeviceService>();
   for (const device of options.devices) {
     if (services.has(device.deviceId))
