@@ -40,11 +40,6 @@ export class Interruption {
     clearInterval(stayAlive);
   }
 
-  /** What fails because everything is being torn down is no news. */
-  ignoreIfInterrupted(error: unknown): void {
-    if (!this.interrupted) throw error;
-  }
-
   /** Signals have their usual effect again. */
   end(): void {
     for (const signal of SIGNALS) process.off(signal, this.onSignal);

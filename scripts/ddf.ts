@@ -1,0 +1,81 @@
+import { Command, CommanderError } from 'commander';
+import { type DdfError, type ErrorCode, toDdfError } from '../base/errors.ts';
+import { EXIT_CODES, registerCommands } from '../controller/cli/commands.ts';
+import { createTerminal } from './terminal.ts';
+import { runUp } from './up.ts';
+import { MAX_LOSS_PERCENT, MAX_SERVERS, type RawUpOptions } from './up-options.ts';
+
+/** What is wrong with these is the command line or what it names, not the work. */
+const USAGE_ERRORS: readonly ErrorCode[] = [
+  'INVALID_OPTION',
+  'INVALID_FILE',
+  'BASE_MISMATCH',
+  'INVALID_TOPOLOGY',
+  'INVALID_REQUEST',
+];
+
+const UP_HELP = `
+Cohorts: CURRENT servers hold the new version already, DELTA hold the version before it, FULL hold nothing.
+  40,16,8   that many servers; they sum up to --servers, or say how many there are
+  5:2:1     a ratio of --servers
+Without --object, the object is a sentence encoder's weights in bf16 and its second version is derived from the
+first by a seeded, optimiser-like update of 1 % of the elements. Without --base, --object has no version before it
+and nobody needs a delta.
+
+Exit code: 0 all servers verified, 1 not all or failed, 2 wrong options or files, 130 interrupted.
+`;
+
+/** The `ddf` command. Returns the exit code of the process. */
+export async function main(commandLine: readonly string[]): Promise<number> {
+  const terminal = createTerminal(process.stdout, process.stderr);
+  let exitCode: number = EXIT_CODES.ok;
+  const program = new Command('ddf')
+    .description('A data-distribution fabric: brings object versions to many servers, each byte once per link')
+    .exitOverride()
+    .configureHelp({ sortSubcommands: false })
+    .showHelpAfterError('(--help lists commands and options)');
+
+  program
+    .command('up')
+    .description('start a fabric in this process and bring a version to its servers: what `npm start` does')
+    .option('--object <file>', 'distribute this file (default: the weights of a small model)')
+    .option('--base <file>', 'the version of --object that the DELTA servers hold, of the same size')
+    .option('--servers <n>', `GPU servers, 1 to ${MAX_SERVERS} (default: those of the topology, 64)`)
+    .option('--cohorts <current,delta,full>', 'who holds what at the start (default: 5:2:1)')
+    .option('--loss <percent>', `frames that each host link loses, 0 to ${MAX_LOSS_PERCENT} (default: 1)`)
+    .option('--seed <n>', 'reproduces losses and the second version (default: 1)')
+    .option('--topology <file>', 'YAML description of the fabric (default: topologies/leaf-spine.yaml)')
+    .option('--port <n>', 'TCP port of the REST API on 127.0.0.1 (default: any free one)')
+    .option('--serve', 'keep the fabric and the REST API up until Ctrl-C')
+    .option('--json', 'print one JSON object as the last line of stdout, everything else on stderr')
+    .addHelpText('after', UP_HELP)
+    .action(async (options: RawUpOptions) => {
+      exitCode = await runUp(options, terminal);
+    });
+
+  registerCommands(program, {
+    out: (line) => terminal.out(line),
+    ...(terminal.redraw === undefined ? {} : { redraw: terminal.redraw }),
+    fail: (code) => {
+      exitCode = code;
+    },
+  });
+
+  try {
+    await program.parseAsync(commandLine, { from: 'user' });
+    terminal.finishLine();
+    return exitCode;
+  } catch (error) {
+    terminal.finishLine();
+    // Commander has printed its own message; help and version end with 0.
+    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT_CODES.ok : EXIT_CODES.usage;
+    const known = toDdfError(error);
+    terminal.error(`${known.code}: ${known.describe()}`);
+    if (known.code === 'INTERNAL') terminal.error(stackOf(known));
+    return USAGE_ERRORS.includes(known.code) ? EXIT_CODES.usage : EXIT_CODES.failed;
+  }
+}
+
+function stackOf(error: DdfError): string {
+  return (error.cause instanceof Error ? error.cause.stack : error.stack) ?? '';
+}
