@@ -20,7 +20,7 @@ export function calculationFunction(calculation: Calculation, layout: Layout): C
     code`true`,
   );
 
-  const all = new Concatenation(pieces.map((piece) => ({ value: valueOf(piece), widthBits: widthOf(piece) })));
+  const all = new Concatenation(pieces.map((piece) => ({ value: expressionOf(piece), widthBits: widthOf(piece) })));
   const fast = payload ? hashOfBytes(calculation, all, scope, true) : hashOfConcatenation(calculation, all, scope);
   const slow = headers.size === 0 ? nothing : hashOfValidPieces(calculation, pieces, payload, scope);
   return code`function ${calculationName(calculation)}() {
@@ -35,7 +35,7 @@ export function calculationName(calculation: Calculation): Code {
   return name('H', calculation.index);
 }
 
-function valueOf(piece: Piece): DataExpression {
+function expressionOf(piece: Piece): DataExpression {
   return piece.kind === 'field' ? { kind: 'field', field: piece.field } : { kind: 'constant', value: piece.value };
 }
 
@@ -83,7 +83,7 @@ function hashOfValidPieces(calculation: Calculation, pieces: readonly Piece[], p
     for (let high = width; high > 0; ) {
       const part = high % 32 === 0 ? 32 : high % 32;
       high -= part;
-      const value = normal(bits(valueOf(piece), scope, high, part), part);
+      const value = normal(bits(expressionOf(piece), scope, high, part), part);
       stores.push(code`n = ${name('putBits')}(b, n, ${value}, ${part});`);
     }
     return piece.kind === 'field' && !piece.field.header.metadata
