@@ -13,7 +13,6 @@ const WRITER = `
   const { ChunkHasher } = await import(process.env.CHUNKS_URL);
   const { fullManifest } = await import(process.env.MANIFEST_URL);
   const store = new Store({ directory: process.env.DIRECTORY, durable: false });
-  console.log('ready');
   for (let version = 1 + Math.max(0, ...store.versions().map(({ manifest }) => manifest.version)); ; version++) {
     const bytes = Buffer.alloc(200_000, String(version));
     const work = store.begin(bytes.length);
@@ -23,6 +22,7 @@ const WRITER = `
     await store.commit(work, fullManifest(1n, version, hasher.finish()));
     store.activate(1n, version);
     if (version > 2) store.drop(1n, version - 2);
+    process.stdout.write('.');
   }
 `;
 
@@ -43,9 +43,12 @@ test('a process that is killed at any moment leaves whole versions and a whole p
         },
       });
       const exited = new Promise((resolve) => writer.on('exit', resolve));
-      await new Promise((resolve) => writer.stdout.once('data', resolve));
-      await new Promise((resolve) => setTimeout(resolve, 20 + 7 * round));
-      writer.kill('SIGKILL');
+      // Killed after a few versions, wherever the next one is by then.
+      let written = 0;
+      writer.stdout.on('data', (dots: Buffer) => {
+        written += dots.length;
+        if (written >= 2 + 3 * round) writer.kill('SIGKILL');
+      });
       await exited;
 
       const store = new Store({ directory, durable: false });
