@@ -118,7 +118,8 @@ export class SimulatedTransfer {
   readonly receivers: ReadonlyMap<string, SimulatedReceiver>;
   private readonly sender: TransferSender;
   private isClosed = false;
-  private error: DdfError | undefined;
+  private incomplete: number;
+  private failure: DdfError | undefined;
 
   constructor(
     scheduler: VirtualScheduler,
@@ -145,7 +146,14 @@ export class SimulatedTransfer {
     stream.set(payload, encoded.length);
 
     const source = fabric.hosts.get(tree.source)!;
-    const common = { scheduler, stream, manifest, encoded, rttUs, senderIp: source.ip };
+    const fail = (error: DdfError): void => {
+      this.failure ??= error;
+    };
+    const completed = (): void => {
+      this.incomplete--;
+    };
+    this.incomplete = tree.receivers.length;
+    const common = { scheduler, stream, manifest, encoded, rttUs, senderIp: source.ip, completed, fail };
     this.receivers = new Map(
       tree.receivers.map((name) => {
         const host = fabric.hosts.get(name)!;
@@ -186,9 +194,7 @@ export class SimulatedTransfer {
         this.isClosed = true;
         socket.close();
       },
-      onFailure: (error) => {
-        this.error = error;
-      },
+      onFailure: fail,
     });
     socket.onDatagram = (datagram) => driver.handlePacket(datagram);
     driver.pump();
@@ -198,22 +204,15 @@ export class SimulatedTransfer {
     return this.sender.counters;
   }
 
-  /** Every receiver holds the payload, every chunk of it proved. */
+  /** Every receiver holds the payload, every chunk of it proved. Throws what ended the sender or a receiver. */
   get isComplete(): boolean {
-    this.check();
-    return [...this.receivers.values()].every((receiver) => receiver.isComplete);
+    if (this.failure !== undefined) throw this.failure;
+    return this.incomplete === 0;
   }
 
   /** Complete, and the sender has said its last. */
   get isOver(): boolean {
     return this.isComplete && this.isClosed;
-  }
-
-  /** Throws what ended the sender or a receiver. */
-  private check(): void {
-    const failures = [this.error, ...[...this.receivers.values()].map((receiver) => receiver.error)];
-    const failure = failures.find((error) => error !== undefined);
-    if (failure !== undefined) throw failure;
   }
 }
 
@@ -225,6 +224,8 @@ interface ReceiverContext {
   readonly encoded: Uint8Array;
   readonly rttUs: number;
   readonly senderIp: string;
+  readonly completed: () => void;
+  readonly fail: (error: DdfError) => void;
 }
 
 export class SimulatedReceiver {
@@ -232,7 +233,6 @@ export class SimulatedReceiver {
   readonly image: Uint8Array;
   /** When every chunk was proved. */
   completeAtUs: number | undefined;
-  error: DdfError | undefined;
   private readonly machine: TransferReceiver;
   private readonly driver: TransferDriver<ReceiverEvent>;
   private readonly context: ReceiverContext;
@@ -247,16 +247,10 @@ export class SimulatedReceiver {
       scheduler: context.scheduler,
       send: (datagram) => socket.send(context.senderIp, FABRIC_UDP_PORT, datagram),
       onEvent: (event) => this.handle(event),
-      onFailure: (error) => {
-        this.error = error;
-      },
+      onFailure: context.fail,
     });
     socket.onDatagram = (datagram) => this.driver.handlePacket(datagram);
     this.driver.pump();
-  }
-
-  get isComplete(): boolean {
-    return this.completeAtUs !== undefined;
   }
 
   get counters(): ReceiverCounters {
@@ -264,7 +258,7 @@ export class SimulatedReceiver {
   }
 
   private handle(event: ReceiverEvent): void {
-    const { scheduler, manifest, encoded, stream, rttUs } = this.context;
+    const { scheduler, manifest, encoded, stream, rttUs, completed, fail } = this.context;
     switch (event.type) {
       case 'manifestComplete':
         this.machine.manifestVerified(isSame(manifestSha256(event.bytes), manifestSha256(encoded)));
@@ -284,9 +278,10 @@ export class SimulatedReceiver {
         break;
       case 'complete':
         this.completeAtUs = scheduler.nowUs();
+        completed();
         break;
       case 'failed':
-        this.error = event.error;
+        fail(event.error);
         break;
       case 'chunkRejected':
       case 'streamEnded':
