@@ -11,10 +11,10 @@ import { AgentSession, type AgentStream, type RequestBody, toAgentError } from '
 
 /** What agents report; called in the order of the messages. */
 export interface AgentListener {
-  /** Before the welcome. What it throws refuses the agent. */
-  attaching(agent: AttachedAgent): void;
+  /** Before the welcome. What it throws refuses the agent. @returns whether this is another process than the last one seen */
+  attaching(agent: AttachedAgent): { readonly restarted: boolean };
   /** After the welcome: requests can be made. */
-  attached(agent: AttachedAgent): void;
+  attached(agent: AttachedAgent, restarted: boolean): void;
   /** The stream is gone and no newer one of the agent is there. */
   detached(agent: AttachedAgent): void;
   transferStatus(agent: AttachedAgent, status: TransferStatus): void;
@@ -149,7 +149,7 @@ export class AgentServer {
     const agent = checkHello(message.hello, topology);
     const before = this.sessions.get(agent.name);
     if (before !== undefined && before.agent.incarnation > agent.incarnation) throw staleError(agent, before.agent);
-    listener.attaching(agent);
+    const { restarted } = listener.attaching(agent);
     const session = new AgentSession(agent, stream, scheduler);
     this.sessions.set(agent.name, session);
     if (before !== undefined)
@@ -158,7 +158,7 @@ export class AgentServer {
       );
     stream.write({ welcome: { controllerId } });
     logger.info({ agent: agent.name, incarnation: String(agent.incarnation) }, 'agent attached');
-    listener.attached(agent);
+    listener.attached(agent, restarted);
     return session;
   }
 

@@ -9,7 +9,7 @@ export interface AttachedAgent {
   readonly name: string;
   readonly kind: AgentKindName;
   readonly incarnation: bigint;
-  /** UDP port of its receiver; 0 for a Memory Node that has none. */
+  /** UDP port of its socket on the fabric; a GPU server's is in the receivers' range. */
   readonly receiverPort: number;
   /** Base of its range reads; empty: it serves none. */
   readonly rangeUrl: string;
@@ -37,7 +37,7 @@ export function checkHello(hello: Hello, topology: Topology): AttachedAgent {
   if (hello.fabricIp !== host.ip) throw invalid(host, `has the address ${host.ip}, not ${hello.fabricIp}`);
   const { receiverPort } = hello;
   const isReceiverPort = receiverPort >= RECEIVER_UDP_PORT_FIRST && receiverPort <= RECEIVER_UDP_PORT_LAST;
-  if (!isReceiverPort && (kind === 'gpu-server' || receiverPort !== 0))
+  if (kind === 'gpu-server' && !isReceiverPort)
     throw invalid(
       host,
       `receives on UDP port ${receiverPort}, which is not in ${RECEIVER_UDP_PORT_FIRST}..${RECEIVER_UDP_PORT_LAST}`,

@@ -48,8 +48,8 @@ export function makePlan(request: RolloutRequest, catalogue: Catalogue, fabric: 
     unsendable: deltas.filter((delta) => !sendable(delta)),
   });
 
-  const busy = new Map<string, number>();
-  const planned = cohorts.map((cohort) => route(cohort, full, catalogue, fabric, busy));
+  const planned: Routed[] = [];
+  for (const cohort of cohorts) planned.push(route(cohort, full, catalogue, fabric, planned));
   const timed = predict(planned, fabric);
   const warnings = targets
     .filter((server) => !fabric.attached(server))
@@ -106,36 +106,36 @@ interface Routed {
   readonly rejected: PlanCohort['rejected'];
 }
 
-/** Chooses source and mechanism of one cohort. `busy` counts what earlier cohorts of this plan put on each source. */
+/** Chooses source, mechanism and tree of one cohort, with regard to what earlier cohorts of the plan use already. */
 function route(
   cohort: Cohort,
   full: PayloadRecord,
   catalogue: Catalogue,
   fabric: FabricState,
-  busy: Map<string, number>,
+  earlier: readonly Routed[],
 ): Routed {
   const { payload, servers } = cohort;
   if (payload === undefined)
     return { cohort, mechanism: 'none', source: undefined, tree: undefined, reasons: [], rejected: [] };
   const rank = (node: string): [number, number] => [
-    fabric.load(node) + (busy.get(node) ?? 0),
+    fabric.load(node) + earlier.filter((other) => other.source === node).length,
     distance(fabric, node, servers),
   ];
   const candidates = sendersOf(payload, catalogue, fabric)
     .map((node) => ({ node, rank: rank(node) }))
     .sort((a, b) => a.rank[0] - b.rank[0] || a.rank[1] - b.rank[1]);
   const rejected: PlanCohort['rejected'] = [];
+  const trees = earlier.flatMap(({ tree }) => (tree === undefined ? [] : [tree]));
   let unreachable: DdfError | undefined;
   for (const { node, rank: chosen } of candidates) {
     let tree: Tree;
     try {
-      tree = fabric.planTree(node, servers);
+      tree = fabric.planTree(node, servers, trees);
     } catch (error) {
       if (!(error instanceof DdfError && error.code === 'UNREACHABLE_HOST')) throw error;
       unreachable ??= error;
       continue;
     }
-    busy.set(node, (busy.get(node) ?? 0) + 1);
     const reasons = [sourceReason(node, chosen, candidates, payload)];
     for (const other of candidates)
       if (other.node !== node)

@@ -48,18 +48,26 @@ export function floorOf(ceilingBitsPerSecond: number): number {
   return Math.max(1, Math.floor(ceilingBitsPerSecond * FLOOR_SHARE));
 }
 
+/** What a transfer takes of the links that it uses. */
+export interface Share {
+  readonly links: readonly LinkUse[];
+  /** Against the others on the same link. */
+  readonly weight: number;
+}
+
 /**
- * Ceilings for transfers that run at the same time: a link is divided evenly among the transfers that use it, and a transfer's ceiling is its
- * share of its tightest link.
+ * Ceilings for transfers that run at the same time: a link is divided among those that use it by their weights, and a transfer's ceiling is
+ * what it gets of its tightest link.
  * @returns payload bits per second by key
  */
-export function shareRates<K>(transfers: ReadonlyMap<K, readonly LinkUse[]>, segmentBytes: number): Map<K, number> {
-  const users = new Map<string, number>();
-  for (const links of transfers.values()) for (const { key } of links) users.set(key, (users.get(key) ?? 0) + 1);
+export function shareRates<K>(transfers: ReadonlyMap<K, Share>, segmentBytes: number): Map<K, number> {
+  const claims = new Map<string, number>();
+  for (const { links, weight } of transfers.values())
+    for (const { key } of links) claims.set(key, (claims.get(key) ?? 0) + weight);
   return new Map(
-    [...transfers].map(([transfer, links]) => {
-      const tightest = Math.min(...links.map((link) => link.rateBitsPerSecond / users.get(link.key)!));
-      return [transfer, payloadRate(tightest, segmentBytes)];
+    [...transfers].map(([transfer, { links, weight }]) => {
+      const shares = links.map((link) => (link.rateBitsPerSecond * weight) / claims.get(link.key)!);
+      return [transfer, payloadRate(Math.min(...shares), segmentBytes)];
     }),
   );
 }

@@ -19,8 +19,12 @@ export interface FabricState {
   attached(agent: string): boolean;
   /** Transfers that the agent sends now. */
   load(agent: string): number;
-  /** The tree from a source to receivers. @throws DdfError UNREACHABLE_HOST */
-  planTree(source: string, receivers: readonly string[]): Tree;
+  /**
+   * The tree from a source to receivers, away from links that carry something already.
+   * @param planned trees of the same plan
+   * @throws DdfError UNREACHABLE_HOST
+   */
+  planTree(source: string, receivers: readonly string[], planned: readonly Tree[]): Tree;
 }
 
 /** A plan with all that executing it takes; `view` is what people and REST see of it. */

@@ -76,7 +76,7 @@ export function createRollout({ id, plan, firstLabel, limits, nowUs, attached }:
 export function limitsFor(deadlineUs: number): RolloutLimits {
   return {
     installUs: 15_000_000,
-    prepareUs: 10_000_000,
+    prepareUs: 20_000_000,
     closeUs: 5_000_000,
     sourceUs: 5_000_000,
     retryUs: 1_000_000,

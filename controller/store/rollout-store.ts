@@ -3,12 +3,14 @@ import type { Store } from './store.ts';
 
 /** Rollouts and their events on disk. A record is opaque here: the JSON that its owner gave. */
 export class RolloutStore {
+  private readonly store: Store;
   private readonly put;
   private readonly all;
   private readonly putEvent;
   private readonly events;
 
   constructor(store: Store) {
+    this.store = store;
     this.put = store.prepare<{ id: string; startedAt: string; ended: number; record: string }>(
       `INSERT INTO rollouts (id, started_at, ended, record) VALUES (@id, @startedAt, @ended, @record)
        ON CONFLICT (id) DO UPDATE SET ended = @ended, record = @record`,
@@ -24,8 +26,14 @@ export class RolloutStore {
     );
   }
 
-  save(id: string, startedAt: string, ended: boolean, record: unknown): void {
-    this.put.run({ id, startedAt, ended: ended ? 1 : 0, record: JSON.stringify(record) });
+  /** Writes the record and the events that came since the last time, all or nothing. Event ids count from 1 within the rollout. */
+  save(id: string, startedAt: string, ended: boolean, record: unknown, events: readonly RolloutEvent[]): void {
+    this.store
+      .transaction(() => {
+        this.put.run({ id, startedAt, ended: ended ? 1 : 0, record: JSON.stringify(record) });
+        for (const event of events) this.putEvent.run({ rollout: id, id: event.id, event: JSON.stringify(event) });
+      })
+      .immediate();
   }
 
   /** Every rollout ever started, oldest first. */
@@ -33,11 +41,7 @@ export class RolloutStore {
     return this.all.all().map((row) => ({ id: row.id, record: JSON.parse(row.record) as unknown }));
   }
 
-  /** Every note of a rollout is a line of its history; ids count from 1 within the rollout. */
-  addEvent(rollout: string, event: RolloutEvent): void {
-    this.putEvent.run({ rollout, id: event.id, event: JSON.stringify(event) });
-  }
-
+  /** In the order of their ids. */
   eventsAfter(rollout: string, afterId: number): RolloutEvent[] {
     return this.events.all(rollout, afterId).map((row) => JSON.parse(row.event) as RolloutEvent);
   }

@@ -39,7 +39,10 @@ beforeEach(async () => {
   agents = [];
   onAttaching = () => {};
   const listener: AgentListener = {
-    attaching: (agent) => onAttaching(agent),
+    attaching: (agent) => {
+      onAttaching(agent);
+      return { restarted: false };
+    },
     attached: (agent) => note(`attached ${agent.name} ${agent.incarnation}`),
     detached: (agent) => note(`detached ${agent.name} ${agent.incarnation}`),
     transferStatus: (agent, status) => note(`status ${agent.name} ${status.label} ${status.state}`),
@@ -196,7 +199,7 @@ it('says that an address is in use', async () => {
     scheduler,
     logger: createLogger('silent'),
     listener: {
-      attaching() {},
+      attaching: () => ({ restarted: true }),
       attached() {},
       detached() {},
       transferStatus() {},

@@ -2,7 +2,7 @@ import { Directory } from '../../../controller/directory/directory.ts';
 import type { FabricState } from '../../../controller/planner/types.ts';
 import { openStore } from '../../../controller/store/store.ts';
 import { FabricGraph } from '../../../controller/topology/graph.ts';
-import { planTree } from '../../../controller/topology/trees.ts';
+import { linkKey, planTree } from '../../../controller/topology/trees.ts';
 import { CHUNK_BYTES } from '../../../objects/chunks.ts';
 import { loadTopology } from '../../../topologies/load.ts';
 import type { Topology } from '../../../topologies/types.ts';
@@ -50,7 +50,13 @@ export class World {
     graph: this.graph,
     attached: (agent) => !this.detached.has(agent),
     load: (agent) => this.loads.get(agent) ?? 0,
-    planTree: (source, receivers) => planTree(this.graph, source, receivers),
+    planTree: (source, receivers, planned) =>
+      planTree(
+        this.graph,
+        source,
+        receivers,
+        new Map(planned.flatMap((tree) => tree.coreLinks.map((hop) => [linkKey(hop), 1]))),
+      ),
   };
   private readonly incarnations = new Map<string, bigint>();
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { makePlan } from '../../../controller/planner/planner.ts';
 import { planText } from '../../../controller/planner/plan-text.ts';
+import { makePlan } from '../../../controller/planner/planner.ts';
 import { DELTA_BYTES, FULL_BYTES, World } from './fixture.ts';
 
 const demo = { object: 'models/demo', version: 22, servers: 'all' as const };
