@@ -13,6 +13,7 @@ import { type P4RuntimeServer, startP4RuntimeServer } from '../switch/server/p4r
 import type { HostNode, Topology } from '../topologies/types.ts';
 import { Fabric } from './fabric.ts';
 import { type Snapshot, wireCounts } from './figures.ts';
+import { readFabricProgram } from './p4-program.ts';
 
 export interface LabOptions {
   readonly topology: Topology;
@@ -34,6 +35,7 @@ export interface HeldAtStart {
 }
 
 const LOOPBACK = '127.0.0.1:0';
+const READY_TIMEOUT_MS = 30_000;
 const ATTACH_TIMEOUT_MS = 30_000;
 const QUIET_TIMEOUT_MS = 10_000;
 const QUIET_POLL_MS = 20;
@@ -77,29 +79,33 @@ export class Lab {
 
   /** Base URL of the REST API. */
   get url(): string {
-    return this.requireController().url;
+    return this.requireController().apiUrl!;
   }
 
   /** Called by {@link startLab}. */
   async start(): Promise<void> {
     const { topology, directory, restAddress = LOOPBACK } = this.options;
     mkdirSync(directory, { recursive: true });
-    const addresses = new Map<string, string>();
+    const switches = [];
     for (const [name, device] of this.fabric.devices) {
       const server = await startP4RuntimeServer({ devices: [device], address: LOOPBACK, logger: this.logger });
       this.servers.push(server);
-      addresses.set(name, `127.0.0.1:${server.port}`);
+      switches.push({ name, address: `127.0.0.1:${server.port}` });
     }
-    this.controller = await createController({
+    const { bmv2Json, index } = readFabricProgram();
+    this.controller = createController({
       topology,
-      switchAddresses: addresses,
-      agentAddress: LOOPBACK,
-      restAddress,
-      directory: join(directory, 'controller'),
+      switches,
+      program: { bmv2Json, p4Info: index.p4Info },
+      databasePath: join(directory, 'controller.sqlite'),
+      agentsAddress: LOOPBACK,
+      apiAddress: restAddress,
       scheduler: this.scheduler,
       random: this.random.fork('controller'),
       logger: this.logger,
     });
+    await this.controller.start();
+    await this.controller.whenReady(READY_TIMEOUT_MS);
     await this.startAgents(topology.hosts.filter(({ kind }) => kind === 'memory-node'));
   }
 
@@ -193,7 +199,7 @@ export class Lab {
       storeDirectory: join(this.options.directory, 'stores', host.name),
       // Emulated servers need not survive a power failure.
       storeDurable: false,
-      controllerAddress: this.requireController().agentAddress,
+      controllerAddress: this.requireController().agentsAddress,
       incarnation: this.nextIncarnation(),
       logger: this.logger,
     };
