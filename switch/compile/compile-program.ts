@@ -49,6 +49,7 @@ export const LIBRARY_NAMES = [
   'xor32',
   'identity',
   'allocate',
+  'part',
   'assertionFailed',
   'endlessLoop',
 ] as const;

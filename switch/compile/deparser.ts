@@ -9,7 +9,8 @@ import { type Layout, phv } from './layout.ts';
  *
  * Nothing moves in most packets: every header stands where it was extracted and their lengths add up to what was parsed. Then only
  * fields that the program writes are stored, into the frame itself if this is its last copy. Otherwise headers are put together
- * anew; a last copy that has not grown keeps its buffer.
+ * anew; a last copy that has not grown keeps its buffer. In a new buffer the old frame is put where its payload belongs, and
+ * headers that this has put into their place stay.
  */
 export function deparserFunctions(program: Program, layout: Layout): Code[] {
   const emitter = new DeparserEmitter(layout);
@@ -24,10 +25,10 @@ export function deparserFunctions(program: Program, layout: Layout): Code[] {
   const truncate =
     layout.truncateWord === undefined
       ? nothing
-      : code`const t = ${phv(layout.truncateWord)}; if (t !== 0 && t < out.length) out = out.subarray(0, t);`;
+      : code`const t = ${phv(layout.truncateWord)}; if (t !== 0 && t < out.length) out = part(out, 0, t);`;
   return [
     code`const scratch = new Uint8Array(${Math.max(1, scratchBytes)});`,
-    code`function putHeaders(target, frame) {
+    code`function putHeaders(target, frame, shift) {
 let n = 0, v = 0;
 ${anew}
 }`,
@@ -38,20 +39,26 @@ if (same && n === parsed) {
 if (last) out = frame; else { out = allocate(length); out.set(frame); }
 ${inPlace}
 } else if (last && n <= parsed) {
-putHeaders(scratch, frame);
+putHeaders(scratch, frame, ${NOWHERE});
 const start = parsed - n;
 for (let i = 0; i < n; i++) frame[start + i] = scratch[i];
-out = frame.subarray(start);
+out = part(frame, start, length);
 } else {
-out = allocate(length - parsed + n);
-if (n >= parsed) out.set(frame, n - parsed); else out.set(frame.subarray(parsed), n);
-putHeaders(out, frame);
+const shift = n - parsed;
+out = allocate(length + shift);
+if (shift >= 0) out.set(frame, shift); else out.set(part(frame, -shift, length));
+putHeaders(out, frame, shift);
 }
 ${truncate}
 return out;
 }`,
   ];
 }
+
+/** So many single bytes are moved one by one; more in a loop. */
+const MAX_UNROLLED = 8;
+/** A shift that puts no header where it belongs. */
+const NOWHERE = -(2 ** 30);
 
 class DeparserEmitter {
   private readonly layout: Layout;
@@ -75,8 +82,14 @@ class DeparserEmitter {
     const bytes = header.widthBits / 8;
     const valid = this.layout.validityWord(header);
     const target = name('target');
-    const copy = code`v -= 2; for (let i = 0; i < ${bytes}; i++) target[n + i] = frame[v + i];`;
-    const extracted = lines([copy, ...this.storeWritten(header, target, name('n'))]);
+    const masks = this.writtenBits(header);
+    const kept = Array.from(masks.keys()).filter((byte) => masks[byte] !== 0xff);
+    const moves =
+      kept.length > MAX_UNROLLED
+        ? [code`for (let i = 0; i < ${bytes}; i++) target[n + i] = frame[v + i];`]
+        : kept.map((byte) => code`target[n + ${byte}] = frame[v + ${byte}];`);
+    const copy = moves.length === 0 ? nothing : code`if (v + shift !== n) { ${moves} }`;
+    const extracted = lines([code`v -= 2;`, copy, ...this.storeWritten(header, target, name('n'))]);
     const fromVector = storeBytes(
       this.concatenation(header, () => true),
       target,
@@ -102,16 +115,21 @@ class DeparserEmitter {
     );
   }
 
-  private storeWritten(header: Header, target: Code, base: Code): Code[] {
+  /** Of each byte, the bits that belong to written fields. */
+  private writtenBits(header: Header): Uint8Array {
     const { written } = this.layout.usage;
     const masks = new Uint8Array(header.widthBits / 8);
     for (const field of header.fields)
       if (written.has(field))
         for (let bit = field.offsetBits; bit < field.offsetBits + field.widthBits; bit++)
           masks[bit >> 3]! |= 0x80 >> (bit & 7);
-    const fields = this.concatenation(header, (field) => written.has(field));
+    return masks;
+  }
+
+  private storeWritten(header: Header, target: Code, base: Code): Code[] {
+    const fields = this.concatenation(header, (field) => this.layout.usage.written.has(field));
     const stores: Code[] = [];
-    masks.forEach((mask, byte) => {
+    this.writtenBits(header).forEach((mask, byte) => {
       if (mask === 0) return;
       const place = code`${target}[${base} + ${byte}]`;
       const value = fields.at(8 * byte, 8, this.scope).code;

@@ -9,7 +9,7 @@ import type { ActionCall, ProgramControl, Replica } from '../control.ts';
 import type { Frame } from '../ports/port.ts';
 import * as arithmetic from './arithmetic.ts';
 import { CounterArray } from './counters.ts';
-import { allocate } from './frames.ts';
+import { allocate, part } from './frames.ts';
 import * as hashes from './hashes.ts';
 import { MatchTable, type TableShape } from './match-table.ts';
 import { MeterArray } from './meters.ts';
@@ -55,6 +55,7 @@ const LIBRARY: Readonly<Record<(typeof LIBRARY_NAMES)[number], unknown>> = {
   crc32_custom: hashes.crc32,
   cksum16: hashes.csum16,
   allocate,
+  part,
 };
 
 /** A program with its state: tables, counters, meters, registers and groups, all of it empty but for the program's own entries. */
