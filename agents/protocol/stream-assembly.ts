@@ -172,6 +172,7 @@ export class StreamAssembly {
    * @returns how many were of use
    */
   unicastData(streamOffset: number, bytes: Uint8Array): number {
+    if (this.hasFailed) return 0;
     const end = streamOffset + bytes.length;
     let used = 0;
     for (const part of this.outstanding.within(streamOffset, end)) {
