@@ -101,6 +101,7 @@ class GpuServer {
     const base = id.baseVersion === 0 ? undefined : await this.proveBase(request);
     // The target of a delta is about as large as its base.
     this.core.store.requireSpace(Number(payload.sizeBytes) + (base?.manifest.sizeBytes ?? 0));
+    this.requireWanted(label);
     const { manifestSha256 } = payload;
     const receiving = this.core.store.receive({ ...id, sizeBytes: Number(payload.sizeBytes), manifestSha256 });
     const unpin = base === undefined ? () => {} : this.core.store.pin(base.manifest);
@@ -212,6 +213,7 @@ class GpuServer {
       this.cancelJobs(label);
     }
     const incoming = this.transfers.get(label);
+    this.core.statuses.forget(label);
     if (incoming === undefined) return {};
     // Complete says that the stream is over; who still misses something goes on by unicast.
     if (!complete) incoming.abort('the transfer was ended by the controller');

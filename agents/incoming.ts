@@ -46,6 +46,7 @@ export class Incoming implements ReportedTransfer {
   private current: TransferState = TransferState.RECEIVING;
   private failure: DdfError | undefined;
   private finishing: Promise<void> | undefined;
+  private isClosed = false;
 
   /** @throws DdfError INVALID_OPTION for sizes that cannot be laid out; nothing is held then */
   constructor(options: IncomingOptions) {
@@ -127,6 +128,7 @@ export class Incoming implements ReportedTransfer {
 
   /** Goes away without a word; files are left as they are. */
   close(): void {
+    this.isClosed = true;
     this.driver.stop();
     this.lane.close();
     this.core.options.workers.cancel(this.owner);
@@ -201,7 +203,7 @@ export class Incoming implements ReportedTransfer {
   }
 
   private hashNext(): void {
-    while (this.hashing < MAX_HASHING && !this.isOver) {
+    while (this.hashing < MAX_HASHING && !this.isClosed) {
       const chunk = this.toHash.shift();
       if (chunk === undefined) return;
       this.hashing++;
@@ -217,7 +219,7 @@ export class Incoming implements ReportedTransfer {
       const { dataPath, expected } = this.receiving;
       const job = { kind: 'hash-chunk', path: dataPath, chunk, sizeBytes: expected.sizeBytes } as const;
       const found = await this.core.options.workers.run(job, this.owner);
-      if (this.isOver) return;
+      if (this.isClosed) return;
       const isRight = Buffer.compare(found, chunkSha256At(this.receiving.manifest!, chunk)) === 0;
       if (isRight) this.receiving.markVerified(chunk);
       this.drive(() => this.machine.chunkVerified(chunk, isRight));

@@ -163,8 +163,9 @@ class MemoryNode {
 
   private endTransfer({ label, complete }: EndTransfer): ReplyBody {
     const outgoing = this.transfers.get(label);
-    if (complete) outgoing?.complete();
-    else outgoing?.abort();
+    if (outgoing === undefined || outgoing.isOver) this.core.statuses.forget(label);
+    else if (complete) outgoing.complete();
+    else outgoing.abort();
     return {};
   }
 

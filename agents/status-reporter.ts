@@ -66,6 +66,11 @@ export class StatusReporter {
     if (this.ended.size > KEPT_ENDED) this.ended.delete(this.ended.keys().next().value!);
   }
 
+  /** Nobody needs the last word of an ended transfer any more. */
+  forget(label: number): void {
+    this.ended.delete(label);
+  }
+
   /** Says again how everything is, to a controller that may have missed it. */
   repeatAll(): void {
     for (const status of this.ended.values()) this.send(status);

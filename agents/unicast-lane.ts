@@ -45,6 +45,7 @@ export class UnicastLane {
   }
 
   read(ranges: readonly StreamRange[]): void {
+    if (this.isClosed) return;
     for (const { start, end } of ranges)
       for (let at = start; at < end; at += CHUNK_BYTES)
         this.waiting.push({ start: at, end: Math.min(end, at + CHUNK_BYTES), rounds: 0 });
@@ -55,6 +56,7 @@ export class UnicastLane {
     this.isClosed = true;
     this.waiting.length = 0;
     for (const timer of this.timers) timer.cancel();
+    this.timers.clear();
     this.options.reader.close();
   }
 

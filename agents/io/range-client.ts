@@ -1,4 +1,4 @@
-import { type IncomingMessage, request } from 'node:http';
+import { Agent, type IncomingMessage, request } from 'node:http';
 import { DdfError } from '../../base/errors.ts';
 import { formatPayloadId, type PayloadId } from '../../objects/ids.ts';
 
@@ -24,6 +24,7 @@ export interface RangeReaderOptions {
 export class RangeReader {
   private readonly options: RangeReaderOptions;
   private readonly abort = new AbortController();
+  private readonly connections = new Agent({ keepAlive: true });
   /** The holder that is asked first: the last one that answered. */
   private preferred = 0;
   private requestCount = 0;
@@ -77,6 +78,7 @@ export class RangeReader {
   /** Ends what is running; reads are refused from then on. */
   close(): void {
     this.abort.abort();
+    this.connections.destroy();
   }
 
   private readFrom(holder: RangeHolder, part: RangePart, start: number, end: number): Promise<Uint8Array> {
@@ -103,7 +105,7 @@ export class RangeReader {
       };
       try {
         const headers = { authorization: `Bearer ${holder.token}`, range: `bytes=${start}-${end - 1}` };
-        const asked = request(where, { headers, signal }, (response) => {
+        const asked = request(where, { headers, signal, agent: this.connections }, (response) => {
           this.collect(response, start, end, where).then(resolve, fail);
         });
         asked.on('error', fail);
