@@ -10,7 +10,7 @@ import { P4InfoIndex } from '../../wire/p4runtime/p4info-index.ts';
 import type { DeviceControl, LoadableProgram } from '../control.ts';
 import { checkProgramMatches } from './program-check.ts';
 import { RpcError } from './rpc-error.ts';
-import { packetCodec, RunningProgram } from './running-program.ts';
+import { RunningProgram } from './running-program.ts';
 
 interface VerifiedConfig {
   readonly config: ForwardingPipelineConfig;
@@ -79,10 +79,10 @@ export class Pipeline {
     if (config.p4DeviceConfig.length === 0)
       throw new RpcError('INVALID_ARGUMENT', 'The config has no p4_device_config: bmv2 JSON is expected');
     const info = new P4InfoIndex(config.p4info);
-    packetCodec(info, 'packet_in');
-    packetCodec(info, 'packet_out');
     const loadable = this.device.compile(config.p4DeviceConfig);
     checkProgramMatches(info, loadable.control);
+    // Whatever could fail after the device has loaded the program fails here.
+    new RunningProgram(info, loadable.control, this.device.cpuPort);
     return { config, info, loadable };
   }
 

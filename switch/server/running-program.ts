@@ -23,6 +23,7 @@ export class RunningProgram {
   readonly packetOut: PacketMetadataCodec | undefined;
   private readonly kinds: EntityKinds;
 
+  /** Throws DdfError INVALID_PROGRAM, or RpcError for entries of the program's own that its P4Info does not describe. */
   constructor(info: P4InfoIndex, control: ProgramControl, cpuPort: number) {
     this.info = info;
     this.packetIn = packetCodec(info, 'packet_in');
@@ -78,8 +79,7 @@ export class RunningProgram {
   }
 }
 
-/** Throws DdfError INVALID_PROGRAM for a header that is not made of whole bytes. */
-export function packetCodec(info: P4InfoIndex, name: 'packet_in' | 'packet_out'): PacketMetadataCodec | undefined {
+function packetCodec(info: P4InfoIndex, name: 'packet_in' | 'packet_out'): PacketMetadataCodec | undefined {
   const header = info.controllerHeaders.get(name);
   return header === undefined ? undefined : new PacketMetadataCodec(header);
 }

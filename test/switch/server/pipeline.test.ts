@@ -1,3 +1,10 @@
+import {
+  type ClientReadableStream,
+  credentials,
+  makeGenericClientConstructor,
+  type ServiceDefinition,
+  type ServiceError,
+} from '@grpc/grpc-js';
 import pino from 'pino';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { DdfError } from '../../../base/errors.ts';
@@ -11,6 +18,7 @@ import {
 } from '../../../wire/p4runtime/messages.ts';
 import { P4InfoIndex } from '../../../wire/p4runtime/p4info-index.ts';
 import { parseP4InfoText } from '../../../wire/p4runtime/p4info-text.ts';
+import { serviceDefinition } from '../../../wire/proto.ts';
 import { Bench, SAMPLE_CONFIG } from './client.ts';
 import { FakeDevice, FakeProgram } from './fake-device.ts';
 import { SAMPLE, SAMPLE_P4INFO } from './sample-program.ts';
@@ -201,6 +209,33 @@ describe('the server', () => {
       code: 'INVALID_OPTION',
     });
     await expect(startP4RuntimeServer({ devices: [], address: 'unix', logger })).rejects.toBeInstanceOf(DdfError);
+  });
+
+  it('ends calls with malformed messages and goes on', async () => {
+    const bench = await Bench.startWithProgram();
+    const identity = { requestSerialize: (bytes: Buffer) => bytes, responseDeserialize: (bytes: Buffer) => bytes };
+    const raw = Object.entries(serviceDefinition('p4.v1.P4Runtime')).map(
+      ([name, method]) => [name, { ...method, ...identity }] as const,
+    );
+    const Raw = makeGenericClientConstructor(Object.fromEntries(raw) as unknown as ServiceDefinition, 'P4Runtime');
+    const client = new Raw(`127.0.0.1:${bench.server.port}`, credentials.createInsecure());
+    const garbage = Buffer.from([0x0a, 0xff, 0x01]);
+    const unary = await new Promise<number>((resolve) =>
+      client.Write!(garbage, (error: ServiceError) => resolve(error.code)),
+    );
+    expect(unary).not.toBe(0);
+    const ended = (call: ClientReadableStream<Buffer>): Promise<number> =>
+      new Promise((resolve) => {
+        call.on('data', () => undefined);
+        call.on('error', (error: Error) => resolve((error as ServiceError).code));
+      });
+    expect(await ended(client.Read!(garbage))).not.toBe(0);
+    const stream = client.StreamChannel!();
+    stream.write(garbage);
+    expect(await ended(stream)).not.toBe(0);
+    expect((await bench.client.write([])).code).toBe(0);
+    client.close();
+    await bench.stop();
   });
 
   it('keeps devices apart', async () => {
