@@ -148,6 +148,12 @@ describe('packet metadata', () => {
     expect(split.payload).toEqual(new Uint8Array([0xaa]));
   });
 
+  it('refuses a header that is not made of whole bytes', () => {
+    const info = parseP4InfoText(SAMPLE.replace('name: "padding" bitwidth: 7', 'name: "padding" bitwidth: 6'));
+    const odd = new P4InfoIndex(info).controllerHeaders.require('packet_in');
+    expect(() => new PacketMetadataCodec(odd)).toThrow(/no whole bytes/);
+  });
+
   it('refuses another set of fields and values that do not fit', () => {
     const metadata = codec.fromValues({ reason: 7n, padding: 0n, ingress_port: 1n });
     expect(() => codec.join(metadata.slice(1), new Uint8Array(0))).toThrow(/ingress_port is missing/);
