@@ -28,13 +28,12 @@ export class EventLog {
   }
 
   async *after(afterId: number, signal: AbortSignal): AsyncGenerator<RolloutEvent> {
-    let index = this.events.findIndex((event) => event.id > afterId);
-    if (index < 0) index = this.events.length;
+    let index = 0;
     while (!signal.aborted) {
       const event = this.events[index];
       if (event !== undefined) {
         index++;
-        yield event;
+        if (event.id > afterId) yield event;
       } else if (this.ended) return;
       else await this.change(signal);
     }

@@ -415,7 +415,7 @@ describe('whatever happens in whatever order', () => {
         );
         run.send(...inputs);
       }),
-      { seed: 11, numRuns: 400 },
+      { seed: 11, numRuns: 200 },
     );
   });
 
@@ -435,7 +435,7 @@ describe('whatever happens in whatever order', () => {
           if (phase === 'closing') expect(keys.has(`close:${label}`)).toBe(true);
         }
       }),
-      { seed: 12, numRuns: 200 },
+      { seed: 12, numRuns: 100 },
     );
   });
 });
