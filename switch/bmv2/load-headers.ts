@@ -86,7 +86,8 @@ export function loadStandardMetadata(root: JsonView, names: Names): StandardMeta
   const aliases = new Map<string, HeaderField>();
   for (const item of root.find('field_aliases')?.items() ?? []) {
     const [alias, target] = item.tuple(2) as [JsonView, JsonView];
-    define(aliases, alias, names.field(target));
+    // p4c repeats aliases when a program instantiates v1model's metadata more than once.
+    aliases.set(alias.string(), names.field(target));
   }
   const optional = (header: string, field: string): HeaderField | undefined =>
     aliases.get(`${header}.${field}`) ??

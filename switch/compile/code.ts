@@ -49,8 +49,9 @@ export class Code {
 
 export type CodeValue = Code | number | bigint | boolean | readonly Code[];
 
+/** Integers whose decimal literal means exactly them. */
 function checked(value: number): number {
-  if (!Number.isSafeInteger(value)) throw new TypeError(`not a safe integer: ${value}`);
+  if (!Number.isInteger(value) || Math.abs(value) > 2 ** 53) throw new TypeError(`not an exact integer: ${value}`);
   return value;
 }
 

@@ -128,13 +128,13 @@ function arithmeticBits(expression: Arithmetic, scope: Scope, low: number, width
     case '<<':
       if (right.kind === 'constant') return shiftedLeft(left, Number(right.value), scope, low, width);
       if (low > 0 || rangeOf(right).low < 0n || !isWithin(rangeOf(right), SAFE)) return undefined;
-      return { code: code`${name('shiftLeft')}(${a().code}, ${exact(right, scope).code})` };
+      return { code: code`${name('shiftLeft')}(${a().code}, ${number(right, scope)})` };
     case '>>':
       if (right.kind === 'constant') return bits(left, scope, low + Number(right.value), width);
       if (low > 0 || rangeOf(right).low < 0n || !isWithin(rangeOf(right), SAFE)) return undefined;
       if (!isWithin(rangeOf(left), UINT32)) return undefined;
       return {
-        code: code`${name('shiftRight')}(${exact(left, scope).code}, ${exact(right, scope).code})`,
+        code: code`${name('shiftRight')}(${number(left, scope)}, ${number(right, scope)})`,
         max: Number(rangeOf(left).high),
       };
     default:
@@ -318,27 +318,29 @@ function exactArithmetic(expression: Arithmetic, range: Range, scope: Scope): Ex
   const { operator, left, right } = expression;
   const a = exact(left, scope);
   const b = exact(right, scope);
-  const narrow = !a.wide && !b.wide && isWithin(range, SAFE);
+  const safe = !a.wide && !b.wide && isWithin(range, SAFE);
   switch (operator) {
     case '+':
-      if (narrow) return { code: code`(${a.code} + ${b.code})`, wide: false };
+      if (safe) return { code: code`(${a.code} + ${b.code})`, wide: false };
       return { code: code`(${wide(a)} + ${wide(b)})`, wide: true };
     case '-':
-      if (narrow) return { code: code`(${a.code} - ${b.code})`, wide: false };
+      if (safe) return { code: code`(${a.code} - ${b.code})`, wide: false };
       return { code: code`(${wide(a)} - ${wide(b)})`, wide: true };
     case '*':
-      if (narrow) return { code: code`(${a.code} * ${b.code})`, wide: false };
+      if (safe) return { code: code`(${a.code} * ${b.code})`, wide: false };
       return { code: code`(${wide(a)} * ${wide(b)})`, wide: true };
     case '/':
       return { code: code`${name('divide')}(${wide(a)}, ${wide(b)})`, wide: true };
     case '%':
       return { code: code`${name('remainder')}(${wide(a)}, ${wide(b)})`, wide: true };
     case '<<':
-      if (right.kind === 'constant' && narrow && right.value <= 53n)
+      if (right.kind === 'constant' && safe && right.value <= 53n)
         return { code: code`(${a.code} * ${2 ** Number(right.value)})`, wide: false };
       return { code: code`${name('shiftLeftWide')}(${wide(a)}, ${wide(b)}, ${MAX_SHIFT})`, wide: true };
     case '>>':
-      if (right.kind === 'constant' && narrow && right.value <= 53n)
+      if (safe && isWithin(rangeOf(left), UINT32) && rangeOf(right).low >= 0n)
+        return { code: code`${name('shiftRight')}(${a.code}, ${b.code})`, wide: false };
+      if (right.kind === 'constant' && safe && right.value <= 53n)
         return { code: code`${name('floor')}(${a.code} / ${2 ** Number(right.value)})`, wide: false };
       return { code: code`${name('shiftRightWide')}(${wide(a)}, ${wide(b)}, ${MAX_SHIFT})`, wide: true };
     default:
@@ -362,8 +364,8 @@ function exactBitwise(
         : { code: code`${name('modulo')}(${a.code}, ${Number(size)})`, wide: false };
   }
   const small = isWithin(rangeOf(left), INT32) && isWithin(rangeOf(right), INT32);
-  const x = small ? a.code : wide(a);
-  const y = small ? b.code : wide(b);
+  const x = small ? narrow(a) : wide(a);
+  const y = small ? narrow(b) : wide(b);
   const value = operator === '&' ? code`(${x} & ${y})` : operator === '|' ? code`(${x} | ${y})` : code`(${x} ^ ${y})`;
   return { code: value, wide: !small };
 }
@@ -372,10 +374,13 @@ function wide(value: Exact): Code {
   return value.wide ? value.code : code`BigInt(${value.code})`;
 }
 
+function narrow(value: Exact): Code {
+  return value.wide ? code`Number(${value.code})` : value.code;
+}
+
 /** The exact value as a number; for values that fit into 53 bits. */
 export function number(expression: DataExpression, scope: Scope): Code {
-  const value = exact(expression, scope);
-  return value.wide ? code`Number(${value.code})` : value.code;
+  return narrow(exact(expression, scope));
 }
 
 /** The exact value as a BigInt. */
