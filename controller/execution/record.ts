@@ -1,5 +1,4 @@
-import { verifiedCount } from '../rollout/create.ts';
-import { hasEnded, type Rollout, type TransferPhase } from '../rollout/types.ts';
+import { hasEnded, type Rollout, type TransferPhase, verifiedCount } from '../rollout/types.ts';
 import type { Plan, RolloutView, TransferView } from '../service.ts';
 
 /** What the database keeps of a rollout, beside its events. */

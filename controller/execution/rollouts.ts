@@ -6,8 +6,8 @@ import type { ClaimOutcome } from '../directory/directory.ts';
 import { makePlan } from '../planner/planner.ts';
 import { deadlineOf } from '../planner/request.ts';
 import type { ExecutablePlan, FabricState } from '../planner/types.ts';
-import { createRollout, labelsNeeded, limitsFor, verifiedCount } from '../rollout/create.ts';
-import { hasEnded } from '../rollout/types.ts';
+import { createRollout, labelsNeeded, limitsFor } from '../rollout/create.ts';
+import { hasEnded, verifiedCount } from '../rollout/types.ts';
 import type { RolloutEvent, RolloutRequest, RolloutView, TransferView } from '../service.ts';
 import { linkKey, planTree } from '../topology/trees.ts';
 import type { ExecutionContext } from './context.ts';
@@ -69,7 +69,7 @@ export class Rollouts {
       plan,
       firstLabel: context.labels.takeLabels(labelsNeeded(plan)),
       limits: limitsFor(Math.ceil(deadlineOf(request) * 1e6)),
-      nowUs: context.scheduler.nowUs(),
+      nowUs: Math.round(1000 * context.nowMs()),
       attached: (server) => context.agents.find(server) !== undefined,
     });
     const runner: RolloutRunner = new RolloutRunner(context, plan, rollout, () => this.ended(runner));

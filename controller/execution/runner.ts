@@ -7,7 +7,6 @@ import type { AttachedAgent } from '../agents/hello.ts';
 import type { PayloadRecord } from '../directory/types.ts';
 import { floorOf, linksOfTree, roundTripUs } from '../planner/rates.ts';
 import type { ExecutablePlan } from '../planner/types.ts';
-import { verifiedCount } from '../rollout/create.ts';
 import { step } from '../rollout/machine.ts';
 import {
   type Effect,
@@ -40,6 +39,8 @@ export class RolloutRunner {
   readonly plan: ExecutablePlan;
   readonly startedAt: string;
   private readonly context: ExecutionContext;
+  /** By the scheduler, which times the limits; the rollout itself counts wall time. */
+  private readonly startedUs: number;
   private readonly onEnd: () => void;
   private current: Rollout;
   private endedAt: string | null = null;
@@ -60,6 +61,7 @@ export class RolloutRunner {
     this.plan = plan;
     this.current = rollout;
     this.onEnd = onEnd;
+    this.startedUs = context.scheduler.nowUs();
     this.startedAt = new Date(context.nowMs()).toISOString();
     this.log = new EventLog([], false);
     this.flush();
@@ -163,7 +165,7 @@ export class RolloutRunner {
 
   private handle(input: RolloutInput): void {
     if (this.suspended || hasEnded(this.current)) return;
-    const { rollout, effects } = step(this.current, input, this.context.scheduler.nowUs());
+    const { rollout, effects } = step(this.current, input, Math.round(1000 * this.context.nowMs()));
     this.current = rollout;
     for (const effect of effects) this.execute(effect);
     if (hasEnded(rollout)) this.end();
@@ -233,7 +235,7 @@ export class RolloutRunner {
         this.timers.delete(effect.key);
         break;
       case 'note':
-        this.note(effect.kind, effect.message);
+        this.note(effect);
         break;
       case 'persist':
         this.flushSoon();
@@ -387,25 +389,21 @@ export class RolloutRunner {
     // Every server starts at another one of the holders, or all of them would read from the same.
     const servers = rotate(near('gpu-server'), graph.host(server).port).slice(0, MAX_HOLDERS / 2);
     const chosen = [...servers, ...near('memory-node')].slice(0, MAX_HOLDERS);
-    const ttlMs = Math.ceil(
-      (this.current.startedAtUs + this.current.limits.limitUs - this.context.scheduler.nowUs()) / 1000,
-    );
-    const granted = await Promise.all(
-      chosen.map((agent) => tokens.grant(this.current.id, agent, id, Math.max(1, ttlMs))),
-    );
+    const ttlMs = this.msUntil(this.current.limits.limitUs);
+    const granted = await Promise.all(chosen.map((agent) => tokens.grant(this.current.id, agent, id, ttlMs)));
     return granted.filter((holder) => holder !== undefined);
   }
 
   // ---- history
 
-  private note(type: RolloutEvent['type'], message: string): void {
+  private note({ kind, message, state, verified }: Extract<Effect, { type: 'note' }>): void {
     const event: RolloutEvent = {
       id: this.log.nextId,
       at: new Date(this.context.nowMs()).toISOString(),
-      type,
+      type: kind,
       message,
-      state: this.current.state,
-      verified: verifiedCount(this.current),
+      state,
+      verified,
       total: this.plan.view.targets,
     };
     this.unsaved.push(event);
@@ -468,9 +466,13 @@ export class RolloutRunner {
     return { objectId, version, baseVersion: base, sizeBytes: BigInt(sizeBytes), manifestBytes, manifestSha256 };
   }
 
+  /** Milliseconds until a time from the rollout's start, at least 1: to agents, 0 is no limit. */
+  private msUntil(afterStartUs: number): number {
+    return Math.max(1, Math.ceil((this.startedUs + afterStartUs - this.context.scheduler.nowUs()) / 1000));
+  }
+
   private remainingMs(): number {
-    const { startedAtUs, limits } = this.current;
-    return Math.max(1, Math.ceil((startedAtUs + limits.deadlineUs - this.context.scheduler.nowUs()) / 1000));
+    return this.msUntil(this.current.limits.deadlineUs);
   }
 }
 

@@ -1,12 +1,5 @@
 import type { ExecutablePlan } from '../planner/types.ts';
-import {
-  isSettled,
-  type Lane,
-  type Rollout,
-  type RolloutLimits,
-  type ServerProgress,
-  type TransferProgress,
-} from './types.ts';
+import type { Lane, Rollout, RolloutLimits, ServerProgress, TransferProgress } from './types.ts';
 
 export interface RolloutStart {
   readonly id: string;
@@ -84,11 +77,6 @@ export function limitsFor(deadlineUs: number): RolloutLimits {
     deadlineUs,
     limitUs: 2 * deadlineUs + 60_000_000,
   };
-}
-
-/** How many of the servers have proved the version. */
-export function verifiedCount(rollout: Rollout): number {
-  return Object.values(rollout.servers).filter((server) => isSettled(server) && server.state !== 'failed').length;
 }
 
 function laneBases(plan: ExecutablePlan): { base: number; payloadBytes: number }[] {

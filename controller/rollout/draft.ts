@@ -1,5 +1,13 @@
-import type { RolloutState } from '../service.ts';
-import type { Effect, Lane, Rollout, ServerProgress, Step, TransferProgress } from './types.ts';
+import type { RolloutEvent, RolloutState } from '../service.ts';
+import {
+  type Effect,
+  type Lane,
+  type Rollout,
+  type ServerProgress,
+  type Step,
+  type TransferProgress,
+  verifiedCount,
+} from './types.ts';
 
 /** A rollout while one event is worked into it: reads see what was written, the value that came in stays as it was. */
 export class Draft {
@@ -20,8 +28,9 @@ export class Draft {
     this.effects.push(effect);
   }
 
-  note(kind: 'state' | 'server' | 'transfer' | 'note', message: string): void {
-    this.do({ type: 'note', kind, message });
+  note(kind: RolloutEvent['type'], message: string): void {
+    const { rollout } = this;
+    this.do({ type: 'note', kind, message, state: rollout.state, verified: verifiedCount(rollout) });
   }
 
   persist(): void {

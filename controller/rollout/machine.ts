@@ -230,7 +230,6 @@ function prepared(draft: Draft, name: string, label: number): void {
   const server = draft.server(name);
   if (server === undefined || server.label !== label || server.prepared !== 'asked' || isSettled(server)) return;
   draft.setServer(name, { prepared: 'yes', state: 'receiving' });
-  startWhenReady(draft, label, true);
 }
 
 function prepareFailed(draft: Draft, name: string, label: number, error: string, retry: boolean): void {
@@ -341,7 +340,6 @@ function detached(draft: Draft, agent: string): void {
   draft.setServer(agent, { attached: false, prepared: server.prepared === 'asked' ? 'no' : server.prepared });
   if (isSettled(server)) return;
   draft.note('server', `${agent}: not attached`);
-  startWhenReady(draft, server.label, true);
 }
 
 // ---- activation
@@ -451,6 +449,7 @@ function endReceive(draft: Draft, name: string): void {
 
 function advance(draft: Draft): void {
   for (const transfer of draft.rollout.transfers) closeWhenDone(draft, transfer);
+  for (const { label } of draft.rollout.transfers) startWhenReady(draft, label, true);
   const servers = Object.values(draft.rollout.servers);
   const { transfers } = draft.rollout;
   const settled = servers.every(isSettled);

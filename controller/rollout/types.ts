@@ -1,4 +1,4 @@
-import type { RolloutState, ServerState } from '../service.ts';
+import type { RolloutEvent, RolloutState, ServerState } from '../service.ts';
 
 /**
  * A rollout as a value. `step(state, event, nowUs)` in machine.ts returns the next value and what has to be done about it; nothing here
@@ -14,6 +14,7 @@ export interface Rollout {
   /** Unicast lanes by which servers read a payload that no tree brings them; `base` 0 is the full image and always there. */
   readonly lanes: readonly Lane[];
   readonly limits: RolloutLimits;
+  /** By the clock that `step` is given. */
   readonly startedAtUs: number;
   readonly stateSinceUs: number;
   readonly phases: readonly { readonly state: RolloutState; readonly seconds: number }[];
@@ -146,8 +147,14 @@ export type Effect =
   /** A second timer of the same key replaces the first. Timers end with the rollout. */
   | { readonly type: 'timer'; readonly key: TimerKey; readonly afterUs: number }
   | { readonly type: 'cancel-timer'; readonly key: TimerKey }
-  /** For the rollout's history. */
-  | { readonly type: 'note'; readonly kind: 'state' | 'server' | 'transfer' | 'note'; readonly message: string }
+  /** For the rollout's history, with what the rollout was when it happened. */
+  | {
+      readonly type: 'note';
+      readonly kind: RolloutEvent['type'];
+      readonly message: string;
+      readonly state: RolloutState;
+      readonly verified: number;
+    }
   /** The value has changed in a way that a restart has to know. */
   | { readonly type: 'persist' };
 
@@ -163,6 +170,11 @@ export function hasEnded(rollout: Rollout): boolean {
 /** Neither waiting for anything nor on its way. */
 export function isSettled(server: ServerProgress): boolean {
   return server.state === 'verified' || server.state === 'active' || server.state === 'failed';
+}
+
+/** How many of the servers have proved the version. */
+export function verifiedCount(rollout: Rollout): number {
+  return Object.values(rollout.servers).filter((server) => isSettled(server) && server.state !== 'failed').length;
 }
 
 /** Whether the transfer's entries are in switches. */

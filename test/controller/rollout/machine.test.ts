@@ -1,9 +1,15 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { makePlan } from '../../../controller/planner/planner.ts';
-import { createRollout, labelsNeeded, limitsFor, verifiedCount } from '../../../controller/rollout/create.ts';
+import { createRollout, labelsNeeded, limitsFor } from '../../../controller/rollout/create.ts';
 import { step } from '../../../controller/rollout/machine.ts';
-import { type Effect, hasEnded, type Rollout, type RolloutInput } from '../../../controller/rollout/types.ts';
+import {
+  type Effect,
+  hasEnded,
+  type Rollout,
+  type RolloutInput,
+  verifiedCount,
+} from '../../../controller/rollout/types.ts';
 import { World } from '../planner/fixture.ts';
 
 const LANE_FULL = 100;
@@ -176,6 +182,15 @@ describe('servers that are slow, away, or die', () => {
     expect(run.of('start-send')).toEqual([]);
     run.send({ type: 'timer', key: `prepare:${FULL}` });
     expect(run.of('start-send')).toEqual([{ type: 'start-send', label: FULL }]);
+  });
+
+  it('starts at once when the last one it waits for goes another way', () => {
+    const run = new Run();
+    run.send({ type: 'start' }, { type: 'installed', label: DELTA }, { type: 'prepared', server: OLD_1, label: DELTA });
+    const error = 'base damaged';
+    const effects = run.send({ type: 'prepare-failed', server: OLD_2, label: DELTA, error, retry: false });
+    expect(run.of('start-send', effects)).toEqual([{ type: 'start-send', label: DELTA }]);
+    expect(run.of('prepare', effects)).toEqual([{ type: 'prepare', server: OLD_2, label: LANE_FULL }]);
   });
 
   it('gives a tree up that nobody was ready for', () => {
