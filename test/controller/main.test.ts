@@ -63,7 +63,7 @@ async function attach(name: string, change: MessageInput<Hello> = {}): Promise<F
 /** A Memory Node that can do everything, at once. */
 async function attachMemoryNode(name = 'mn1', change: MessageInput<Hello> = {}): Promise<FakeAgent> {
   const node = await attach(name, change);
-  node.answer = ({ importVersion, makeDelta, startSend }) => {
+  node.answer = ({ importVersion, makeDelta, startSend, endTransfer }) => {
     if (importVersion !== undefined) return { imported: held(importVersion.version) };
     if (makeDelta !== undefined) {
       const sizeBytes = makeDelta.baseVersion === 0 ? SIZE : DELTA_SIZE;
@@ -73,6 +73,8 @@ async function attachMemoryNode(name = 'mn1', change: MessageInput<Hello> = {}):
     }
     if (startSend !== undefined)
       node.send({ transferStatus: { label: startSend.label, state: TransferState.SENDING } });
+    if (endTransfer !== undefined)
+      node.send({ transferStatus: { label: endTransfer.label, state: TransferState.CLOSED } });
     return {};
   };
   return node;
@@ -178,8 +180,6 @@ describe('a rollout', () => {
     old.send({ versionHeld: held(22) });
     await node.until(() => asked(node, 'endTransfer').length === 2);
     expect(asked(node, 'endTransfer').every((e) => e.complete)).toBe(true);
-    for (const { label } of asked(node, 'endTransfer'))
-      node.send({ transferStatus: { label, state: TransferState.CLOSED } });
 
     const view = await follow(id);
     expect(view).toMatchObject({ state: 'active', verified: 3, error: null });
