@@ -140,7 +140,10 @@ function wire(options: ControllerOptions, store: Store): Controller {
         }
         return { restarted };
       },
-      attached: (agent, restarted) => rollouts.attached(agent, restarted),
+      attached(agent, restarted) {
+        fleet.greet(agent.name);
+        rollouts.attached(agent, restarted);
+      },
       detached: (agent) => rollouts.detached(agent.name),
       transferStatus: (agent, status) => rollouts.status(agent.name, status),
       versionHeld(agent, claim) {

@@ -12,6 +12,7 @@ import type { SwitchView } from '../service.ts';
 import { DROP_COUNTER } from '../tables/telemetry.ts';
 import type { FabricGraph } from '../topology/graph.ts';
 import { createNeighbourResponder } from '../topology/neighbours.ts';
+import { arpGreeting } from './greeting.ts';
 import { cellsOf, PORT_COUNTERS, type PortCount, portCounts } from './port-counters.ts';
 
 /** What the fleet needs of a connection to a switch. */
@@ -140,6 +141,14 @@ export class SwitchFleet {
         await this.untilConverged(member);
       }),
     );
+  }
+
+  /** Makes a host know its gateway, if that is there; otherwise the host finds out by itself. */
+  greet(hostName: string): void {
+    const { graph } = this.options;
+    const host = graph.host(hostName);
+    const { connection } = this.require(host.switch);
+    connection.sendPacket(arpGreeting(graph.switch(host.switch), host), { egress_port: BigInt(host.port) });
   }
 
   views(): SwitchView[] {

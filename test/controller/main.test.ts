@@ -12,7 +12,7 @@ import { readFabricProgram } from '../../lab/p4-program.ts';
 import { DROP_UNKNOWN_LABEL, PUNT_REASON_ARP } from '../../p4/build/constants.ts';
 import { type Hello, type Request, TransferState } from '../../wire/agent/messages.ts';
 import { MAC_BROADCAST, parseIpv4, parseMac } from '../../wire/packet/addresses.ts';
-import { ARP_BYTES, ARP_REQUEST, emitArp } from '../../wire/packet/arp.ts';
+import { ARP_BYTES, ARP_REQUEST, emitArp, parseArp } from '../../wire/packet/arp.ts';
 import { ETHERNET_HEADER_BYTES, emitEthernet } from '../../wire/packet/ethernet.ts';
 import type { MessageInput } from '../../wire/proto.ts';
 import { FakeAgent, helloOf } from './agents/fake-agent.ts';
@@ -430,6 +430,17 @@ describe('switches', () => {
     expect(fake.sent.map((p) => p.metadata)).toEqual([{ egress_port: BigInt(host.port) }]);
     fake.onPacket!({ payload: new Uint8Array(5), metadata });
     expect(fake.sent).toHaveLength(1);
+  });
+
+  it('tells a host that attaches who its gateway is', async () => {
+    await attach('gpu01');
+    const fake = switches.get('leaf1')!;
+    expect(fake.sent.map((p) => p.metadata)).toEqual([
+      { egress_port: BigInt(topology.hosts.find((h) => h.name === 'gpu01')!.port) },
+    ]);
+    const arp = parseArp(fake.sent[0]!.payload.subarray(ETHERNET_HEADER_BYTES));
+    const leaf = topology.switches.find((s) => s.name === 'leaf1')!;
+    expect(arp).toMatchObject({ operation: ARP_REQUEST, senderIp: parseIpv4(leaf.ip), senderMac: parseMac(leaf.mac) });
   });
 
   it('shows state, entries and drops by reason', async () => {
