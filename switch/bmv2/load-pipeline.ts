@@ -7,6 +7,7 @@ import {
   type ConstantActionCall,
   type ConstantEntry,
   type ConstantMatch,
+  type DataExpression,
   HASH_ALGORITHMS,
   type HashAlgorithm,
   type HashInput,
@@ -151,8 +152,6 @@ function loadKey(view: JsonView, names: Names): TableKey {
   const match = view.get('match_type');
   const target = view.get('target');
   const name = view.find('name')?.string() ?? target.path;
-  const mask = view.find('mask');
-  if (mask !== undefined) throw mask.unsupported('static masks of table keys');
   if (match.string() === 'valid') {
     const header = names.header(target);
     return { name, match: 'exact', value: { kind: 'validity', header }, widthBits: 1 };
@@ -163,9 +162,14 @@ function loadKey(view: JsonView, names: Names): TableKey {
   const [headerName, fieldName] = target.tuple(2) as [JsonView, JsonView];
   if (!headerName.isString) throw headerName.unsupported('keys in a header that is computed');
   const header = names.header(headerName);
-  if (fieldName.raw === '$valid$') return { name, match: kind, value: { kind: 'validity', header }, widthBits: 1 };
-  const field = fieldOf(header, fieldName);
-  return { name, match: kind, value: { kind: 'field', field }, widthBits: field.widthBits };
+  const field = fieldName.raw === '$valid$' ? undefined : fieldOf(header, fieldName);
+  const plain: DataExpression = field === undefined ? { kind: 'validity', header } : { kind: 'field', field };
+  const mask = view.find('mask')?.hexadecimal();
+  const value: DataExpression =
+    mask === undefined
+      ? plain
+      : { kind: 'arithmetic', operator: '&', left: plain, right: { kind: 'constant', value: mask } };
+  return { name, match: kind, value, widthBits: field?.widthBits ?? 1 };
 }
 
 /** @param last the largest number in the table's `priority` members, where low numbers win; absent without priorities */

@@ -81,12 +81,15 @@ function blocksOf(action: Action, scope: Scope, context: ActionContext, end: Cod
       return lines([...body, code`if (${test}) {\n${yes}\n} else {\n${go(find(block.jumpTo))}\n}`]);
     },
     end,
-    turn: code`if (++turns > ${MAX_TURNS}) ${name('endlessLoop')}();`,
+    turn: loopGuard,
   };
 }
 
-/** A packet that goes round in an action more often than this is a fault of the program. */
+/** A packet that goes round in an action or a pipeline more often than this is a fault of the program. */
 const MAX_TURNS = 100_000;
+
+/** At every turn of a loop; counts in `turns`. */
+export const loopGuard: Code = code`if (++turns > ${MAX_TURNS}) ${name('endlessLoop')}();`;
 
 export function emitPrimitive(primitive: Primitive, scope: Scope, context: ActionContext): Code {
   const { layout, fields } = context;

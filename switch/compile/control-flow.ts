@@ -1,5 +1,5 @@
 import { DdfError } from '../../base/errors.ts';
-import { type Code, code, lines, name, nothing } from './code.ts';
+import { type Code, code, lines, name } from './code.ts';
 
 /** A control-flow graph whose nodes know how to emit themselves. */
 export interface Graph<Node extends object> {
@@ -65,6 +65,9 @@ export function structured<Node extends object>(graph: Graph<Node>, labels: Labe
         throw new DdfError(
           'UNSUPPORTED_PROGRAM',
           'This switch cannot run control flow that enters a loop in its middle',
+          {
+            where: '$',
+          },
         );
       return code`continue ${loopLabels.get(to)!};`;
     }
@@ -81,8 +84,6 @@ export class LabelSource {
     return name('L', this.count++);
   }
 }
-
-export const noTurn: Code = nothing;
 
 function reversePostorder<Node extends object>(graph: Graph<Node>): Node[] {
   const seen = new Set<Node>([graph.entry]);

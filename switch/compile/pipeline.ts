@@ -1,7 +1,7 @@
 import type { Action, Pipeline, PipelineNode } from '../bmv2/program.ts';
-import { type ActionContext, actionBody } from './action.ts';
+import { type ActionContext, actionBody, loopGuard } from './action.ts';
 import { type Code, code, comment, lines, name, nothing } from './code.ts';
-import { type Graph, noTurn, structured } from './control-flow.ts';
+import { type Graph, structured } from './control-flow.ts';
 import { condition, type Scope } from './expression.ts';
 import { emitTable, isPlainCall, type TableContext, tableSuccessors } from './table.ts';
 
@@ -47,7 +47,7 @@ export function pipelineFunction(functionName: Code, pipeline: Pipeline, context
       }
     },
     end: code`return;`,
-    turn: noTurn,
+    turn: loopGuard,
   };
   const exits = context.layout.usage.exits ? code`exiting = false;` : nothing;
   return code`function ${functionName}() {\nlet turns = 0;\n${exits}\n${structured(graph, context.labels)}\n}`;

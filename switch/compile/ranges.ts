@@ -130,12 +130,13 @@ function magnitude({ low, high }: Range): bigint {
 }
 
 function min(a: bigint, b: bigint): bigint {
-  return a < b ? a : b;
+  return b < a ? b : a;
+}
+
+function max(a: bigint, b: bigint): bigint {
+  return b > a ? b : a;
 }
 
 function hull(values: readonly bigint[]): Range {
-  return {
-    low: values.reduce((a, b) => (a < b ? a : b)),
-    high: values.reduce((a, b) => (a > b ? a : b)),
-  };
+  return { low: values.reduce(min), high: values.reduce(max) };
 }

@@ -72,7 +72,7 @@ export function assertionFailed(place: string): never {
 }
 
 export function endlessLoop(): never {
-  throw new DdfError('INTERNAL', 'An action of the switch program does not end');
+  throw new DdfError('INTERNAL', 'A loop of the switch program does not end');
 }
 
 function divisionByZero(): DdfError {

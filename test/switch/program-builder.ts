@@ -13,7 +13,11 @@ export interface ActionSpec {
 
 export interface TableSpec {
   readonly name: string;
-  readonly keys?: readonly { readonly match: string; readonly field: readonly [string, string]; readonly name?: string }[];
+  readonly keys?: readonly {
+    readonly match: string;
+    readonly field: readonly [string, string];
+    readonly name?: string;
+  }[];
   readonly actions: readonly string[];
   readonly default?: string;
   readonly defaultData?: readonly string[];
@@ -21,7 +25,7 @@ export interface TableSpec {
   readonly size?: number;
   readonly next?: { readonly [action: string]: string | null };
   /** The table, conditional or end that follows whatever happens; default: the end. */
-  readonly then?: string | null;
+  readonly after?: string | null;
   readonly entries?: readonly Json[];
   readonly profile?: string;
 }
@@ -46,7 +50,9 @@ export interface StateSpec {
 }
 
 export interface ProgramSpec {
-  readonly headers?: { readonly [name: string]: readonly (readonly [name: string, width: number | '*', signed?: boolean])[] };
+  readonly headers?: {
+    readonly [name: string]: readonly (readonly [name: string, width: number | '*', signed?: boolean])[];
+  };
   /** Headers of the same type: name to the name of the header whose type they share. */
   readonly sameType?: { readonly [name: string]: string };
   readonly scalars?: readonly (readonly [name: string, width: number, signed?: boolean])[];
@@ -83,7 +89,15 @@ const STANDARD_METADATA: readonly (readonly [string, number])[] = [
   ['priority', 3],
 ];
 
-const ERRORS = ['NoError', 'PacketTooShort', 'NoMatch', 'StackOutOfBounds', 'HeaderTooShort', 'ParserTimeout', 'ParserInvalidArgument'];
+const ERRORS = [
+  'NoError',
+  'PacketTooShort',
+  'NoMatch',
+  'StackOutOfBounds',
+  'HeaderTooShort',
+  'ParserTimeout',
+  'ParserInvalidArgument',
+];
 
 export const hex = (value: bigint | number): Json => ({
   type: 'hexstr',
@@ -103,12 +117,12 @@ export const goTo = (next: string | null): Json => ({ type: 'default', value: nu
 export const send = (port: number): Json => assign(standard('egress_spec'), hex(port));
 
 /** A table that only calls an action, as p4c makes one for every statement of a control. */
-export const callTable = (action: string, then: string | null = null): TableSpec => ({
+export const callTable = (action: string, after: string | null = null): TableSpec => ({
   name: `tbl_${action}`,
   actions: [action],
   default: action,
   constDefault: true,
-  then,
+  after,
 });
 
 export function buildJson(spec: ProgramSpec): { [key: string]: unknown } {
@@ -206,7 +220,7 @@ export function encode(json: unknown): Uint8Array {
 }
 
 function buildTable(table: TableSpec, id: number, actionId: (name: string) => number): Json {
-  const then = table.then ?? null;
+  const after = table.after ?? null;
   const matches = (table.keys ?? []).map((key) => key.match);
   const strongest = ['range', 'ternary', 'lpm'].find((match) => matches.includes(match)) ?? 'exact';
   return {
@@ -227,8 +241,8 @@ function buildTable(table: TableSpec, id: number, actionId: (name: string) => nu
     direct_meters: null,
     action_ids: table.actions.map(actionId),
     actions: table.actions,
-    base_default_next: then,
-    next_tables: table.next ?? Object.fromEntries(table.actions.map((action) => [action, then])),
+    base_default_next: after,
+    next_tables: table.next ?? Object.fromEntries(table.actions.map((action) => [action, after])),
     ...(table.default === undefined
       ? {}
       : {
