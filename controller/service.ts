@@ -209,6 +209,7 @@ export interface TransferView {
   object: string;
   version: number;
   base: number | null;
+  /** The Memory Node that sends; `unicast` for what servers read by range from holders because no tree brings it. */
   source: string;
   state: 'installing' | 'preparing' | 'sending' | 'sent' | 'closed' | 'failed';
   receivers: number;

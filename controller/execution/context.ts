@@ -1,4 +1,4 @@
-import type { Clock, Scheduler } from '../../base/clock.ts';
+import type { Scheduler } from '../../base/clock.ts';
 import type { Logger } from '../../base/logger.ts';
 import type { AgentServer } from '../agents/agent-server.ts';
 import type { Directory } from '../directory/directory.ts';
@@ -13,7 +13,7 @@ import type { RateBook } from './rate-book.ts';
 
 /** What executing rollouts takes: the parts of one controller. */
 export interface ExecutionContext {
-  readonly scheduler: Scheduler & Clock;
+  readonly scheduler: Scheduler;
   /** Milliseconds since 1970. */
   readonly nowMs: () => number;
   readonly logger: Logger;

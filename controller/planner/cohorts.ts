@@ -63,11 +63,11 @@ function currentCohort(servers: string[], version: number, full: PayloadRecord):
     kind: 'current',
     servers,
     payload: undefined,
-    reasons: [`${serversText(servers.length)} proved version ${version} by its root hash: nothing is sent`],
+    reasons: [`${serversText(servers.length)} proved to hold exactly version ${version}, by its root hash`],
     rejected: [
       {
         alternative: 'send the full image again',
-        reason: 'they hold exactly these bytes',
+        reason: 'nobody of them needs a byte of it',
         bytes: full.sizeBytes,
       },
     ],
