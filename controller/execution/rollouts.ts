@@ -7,7 +7,7 @@ import { makePlan } from '../planner/planner.ts';
 import { deadlineOf } from '../planner/request.ts';
 import type { ExecutablePlan, FabricState } from '../planner/types.ts';
 import { createRollout, labelsNeeded, limitsFor } from '../rollout/create.ts';
-import { hasEnded, verifiedCount } from '../rollout/types.ts';
+import { hasEnded, isSettled, verifiedCount } from '../rollout/types.ts';
 import type { RolloutEvent, RolloutRequest, RolloutView, TransferView } from '../service.ts';
 import { linkKey, planTree } from '../topology/trees.ts';
 import type { ExecutionContext } from './context.ts';
@@ -214,6 +214,12 @@ export class Rollouts {
         state: 'failed',
         error: RESTART_ERROR,
         phases: [...record.rollout.phases, { state: record.rollout.state, seconds: Math.max(0, seconds - spent) }],
+        servers: Object.fromEntries(
+          Object.entries(record.rollout.servers).map(([name, server]) => [
+            name,
+            isSettled(server) ? server : { ...server, state: 'failed', error: 'the controller was restarted' },
+          ]),
+        ),
         // Their entries are gone from the switches: nobody wants them there any more.
         transfers: record.rollout.transfers.map((transfer) =>
           transfer.phase === 'closed' ? transfer : { ...transfer, phase: 'failed' },

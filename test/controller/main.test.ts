@@ -323,6 +323,7 @@ describe('a restart of the controller', () => {
     const view = await follow(id);
     expect(view).toMatchObject({ state: 'failed', error: expect.stringContaining('restarted') });
     expect(view.transfers.map((t) => t.state)).toEqual(['failed']);
+    expect(view.servers.map((s) => [s.state, s.error])).toEqual([['failed', 'the controller was restarted']]);
     expect(controller.service.versions(OBJECT).map((v) => [v.version, v.holders, v.payloads.length])).toEqual([
       [21, 1, 1],
       [22, 1, 2],
