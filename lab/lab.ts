@@ -38,7 +38,7 @@ const LOOPBACK = '127.0.0.1:0';
 const READY_TIMEOUT_MS = 30_000;
 const ATTACH_TIMEOUT_MS = 30_000;
 const QUIET_TIMEOUT_MS = 10_000;
-const QUIET_POLL_MS = 20;
+const POLL_MS = 20;
 
 /** Starts everything but the GPU servers; resolves when switches are programmed and the Memory Nodes attached. */
 export async function startLab(options: LabOptions): Promise<Lab> {
@@ -145,7 +145,7 @@ export class Lab {
           where: 'snapshot of counters',
           recoverable: true,
         });
-      await new Promise((resolve) => setTimeout(resolve, QUIET_POLL_MS));
+      await new Promise((resolve) => setTimeout(resolve, POLL_MS));
     }
   }
 
@@ -182,11 +182,23 @@ export class Lab {
         const agent = host.kind === 'memory-node' ? createMemoryNode(options) : createGpuServer(options);
         this.agents.set(host.name, agent);
         await prepare?.(agent);
+        await this.untilGatewayIsKnown(host.name);
         if (this.stopping !== undefined) throw new DdfError('CANCELLED', 'the lab is being stopped');
         await agent.start();
         await agent.whenAttached(ATTACH_TIMEOUT_MS);
       }),
     );
+  }
+
+  /** A sender that began before the controller had answered its host's ARP request would lose what does not fit into a queue. */
+  private async untilGatewayIsKnown(name: string): Promise<void> {
+    const host = this.fabric.hosts.get(name)!;
+    const deadline = Date.now() + READY_TIMEOUT_MS;
+    while (!host.resolveGateway()) {
+      if (Date.now() > deadline || this.stopping !== undefined)
+        throw new DdfError('TIMEOUT', `nobody answered the ARP requests of ${name}`, { where: name });
+      await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+    }
   }
 
   private agentOptions(host: HostNode): AgentOptions {
