@@ -4,10 +4,10 @@ import type { Logger } from '../base/logger.ts';
 import type { Random } from '../base/random.ts';
 import { loadProgram } from './bmv2/load-program.ts';
 import type { Program } from './bmv2/program.ts';
-import { type CompiledProgram, compileProgram } from './compile/compile-program.ts';
+import { compileProgram } from './compile/compile-program.ts';
 import type { DeviceControl, LoadableProgram, ProgramControl } from './control.ts';
 import type { Frame } from './ports/port.ts';
-import { RunningProgram, type Surroundings } from './runtime/running-program.ts';
+import { type ProgramFactory, prepare, RunningProgram, type Surroundings } from './runtime/running-program.ts';
 
 export interface DeviceOptions {
   readonly deviceId: bigint;
@@ -82,7 +82,7 @@ export class Device implements DeviceControl {
 
   compile(bmv2Json: Uint8Array): LoadableProgram {
     const program = loadProgram(bmv2Json);
-    return new Compiled(program, compileProgram(program), this.surroundings);
+    return new Compiled(program, prepare(compileProgram(program)), this.surroundings);
   }
 
   load(program: LoadableProgram): ProgramControl {
@@ -153,13 +153,13 @@ export class Device implements DeviceControl {
 
 class Compiled implements LoadableProgram {
   private readonly program: Program;
-  private readonly compiled: CompiledProgram;
+  private readonly factory: ProgramFactory;
   private readonly surroundings: Surroundings;
   private described: RunningProgram | undefined;
 
-  constructor(program: Program, compiled: CompiledProgram, surroundings: Surroundings) {
+  constructor(program: Program, factory: ProgramFactory, surroundings: Surroundings) {
     this.program = program;
-    this.compiled = compiled;
+    this.factory = factory;
     this.surroundings = surroundings;
   }
 
@@ -169,6 +169,6 @@ class Compiled implements LoadableProgram {
   }
 
   instantiate(surroundings: Surroundings): RunningProgram {
-    return new RunningProgram(this.program, this.compiled, surroundings);
+    return new RunningProgram(this.program, this.factory, surroundings);
   }
 }

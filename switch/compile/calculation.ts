@@ -1,4 +1,4 @@
-import type { Calculation, DataExpression, HashInput, Header } from '../bmv2/program.ts';
+import type { Calculation, DataExpression, HashAlgorithm, HashInput, Header } from '../bmv2/program.ts';
 import { type Code, code, joined, lines, name, nothing } from './code.ts';
 import { Concatenation, storeBytes } from './concatenation.ts';
 import { bits, normal, type Scope } from './expression.ts';
@@ -29,6 +29,20 @@ ${fast}
 }
 ${slow}
 }`;
+}
+
+/** How wide an algorithm's result is at most. */
+export function hashBits(algorithm: HashAlgorithm): number {
+  switch (algorithm) {
+    case 'identity':
+      return 64;
+    case 'crc32':
+    case 'crc32_custom':
+    case 'xor32':
+      return 32;
+    default:
+      return 16;
+  }
 }
 
 export function calculationName(calculation: Calculation): Code {

@@ -1,3 +1,4 @@
+import { DdfError } from '../../base/errors.ts';
 import type { Program } from '../bmv2/program.ts';
 import type { ActionContext } from './action.ts';
 import { calculationFunction } from './calculation.ts';
@@ -9,7 +10,7 @@ import { PacketFields } from './packet-fields.ts';
 import { packetPath } from './packet-path.ts';
 import { parserFunction } from './parser.ts';
 import { actionFunctions, pipelineFunction } from './pipeline.ts';
-import { keyLayout } from './table.ts';
+import { isPlainCall, keyLayout } from './table.ts';
 import { analyseUsage } from './usage.ts';
 
 /** A program as JavaScript: the text of a function of (`environment`, `library`) that returns `receive(port, frame)`. */
@@ -66,7 +67,20 @@ export const ENVIRONMENT_NAMES = [
   'log',
 ] as const;
 
+/** Throws DdfError UNSUPPORTED_PROGRAM for control flow that is nested deeper than the engine's stack. */
 export function compileProgram(program: Program): CompiledProgram {
+  try {
+    return generate(program);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    throw new DdfError('UNSUPPORTED_PROGRAM', 'This switch cannot run control flow that is nested so deeply', {
+      where: '$',
+      cause: error,
+    });
+  }
+}
+
+function generate(program: Program): CompiledProgram {
   const layout = new Layout(program, analyseUsage(program));
   const fields = new PacketFields(layout, program.standardMetadata);
   const context: ActionContext = { layout, fields, labels: new LabelSource() };
@@ -76,15 +90,17 @@ export function compileProgram(program: Program): CompiledProgram {
       ', ',
     );
   const objects = [
-    ...program.tables.flatMap((table) => {
-      const { index } = table;
-      const declared = [code`const ${name('T', index)} = environment.tables[${index}];`];
-      if (table.keys.length === 0) return declared;
-      declared.push(code`const ${name('X', index)} = ${name('T', index)}.index;`);
-      const { words } = keyLayout(table);
-      if (words > 1) declared.push(code`const ${name('K', index)} = new Uint32Array(${words});`);
-      return declared;
-    }),
+    ...program.tables
+      .filter((table) => !isPlainCall(table))
+      .flatMap((table) => {
+        const { index } = table;
+        const declared = [code`const ${name('T', index)} = environment.tables[${index}];`];
+        if (table.keys.length === 0) return declared;
+        declared.push(code`const ${name('X', index)} = ${name('T', index)}.index;`);
+        const { words } = keyLayout(table);
+        if (words > 1) declared.push(code`const ${name('K', index)} = new Uint32Array(${words});`);
+        return declared;
+      }),
     ...program.counters.map(({ index }) => code`const ${name('C', index)} = environment.counters[${index}].cells;`),
     ...program.meters.map(({ index }) => code`const ${name('M', index)} = environment.meters[${index}];`),
     ...program.registers.map(({ index }) => code`const ${name('R', index)} = environment.registers[${index}].cells;`),

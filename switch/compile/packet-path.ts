@@ -1,6 +1,6 @@
 import type { Program } from '../bmv2/program.ts';
 import { DROP_PORT } from './action.ts';
-import { calculationName } from './calculation.ts';
+import { calculationName, hashBits } from './calculation.ts';
 import { type Code, code, joined, lines, nothing } from './code.ts';
 import { condition, number, type Scope } from './expression.ts';
 import { type Layout, phv } from './layout.ts';
@@ -98,18 +98,13 @@ function updates(program: Program, layout: Layout): Code {
     program.checksums
       .filter((checksum) => checksum.update)
       .map(({ target, calculation, condition: only }) => {
+        const result = code`${calculationName(calculation)}()`;
         const place = layout.place(target);
-        const store = code`storeWide(phv, ${place}, ${target.widthBits}, BigInt(${calculationName(calculation)}()));`;
-        const narrow = code`${phv(place)} = ${calculationName(calculation)}();`;
-        const update =
-          target.widthBits >= 16 && target.widthBits <= 32 && fits(calculation.algorithm, target.widthBits)
-            ? narrow
-            : store;
+        const narrow = target.widthBits <= 32 && hashBits(calculation.algorithm) <= target.widthBits;
+        const update = narrow
+          ? code`${phv(place)} = ${result};`
+          : code`storeWide(phv, ${place}, ${target.widthBits}, BigInt(${result}));`;
         return only === undefined ? update : code`if (${condition(only, scope)}) { ${update} }`;
       }),
   );
-}
-
-function fits(algorithm: string, widthBits: number): boolean {
-  return widthBits === 32 || (widthBits >= 16 && !['identity', 'crc32', 'crc32_custom', 'xor32'].includes(algorithm));
 }

@@ -45,6 +45,12 @@ type Environment = Readonly<Record<(typeof ENVIRONMENT_NAMES)[number], unknown>>
 
 type Receive = (port: number, frame: Frame) => void;
 
+/** A compiled program that can be given state, any number of times. */
+export interface ProgramFactory {
+  readonly phvWords: number;
+  make(environment: Environment, library: typeof LIBRARY): Receive;
+}
+
 const LIBRARY: Readonly<Record<(typeof LIBRARY_NAMES)[number], unknown>> = {
   ...arithmetic,
   ...hashes,
@@ -69,7 +75,7 @@ export class RunningProgram implements ProgramControl {
   readonly receive: Receive;
   private readonly replication = new ReplicationEngine();
 
-  constructor(program: Program, compiled: CompiledProgram, surroundings: Surroundings) {
+  constructor(program: Program, factory: ProgramFactory, surroundings: Surroundings) {
     const nowUs = () => surroundings.clock.nowUs();
     const tables = program.tables.map((table) => new MatchTable(tableShape(table), nowUs));
     const counters = program.counters.map(({ name, size }) => new CounterArray(name, size));
@@ -85,7 +91,7 @@ export class RunningProgram implements ProgramControl {
       counters,
       meters,
       registers,
-      phv: new Uint32Array(compiled.phvWords),
+      phv: new Uint32Array(factory.phvWords),
       statistics: surroundings.statistics,
       clock: surroundings.clock,
       replication: this.replication,
@@ -94,7 +100,7 @@ export class RunningProgram implements ProgramControl {
       uniform: (low: bigint, high: bigint) => uniform(surroundings.random, low, high),
       log: (format: string, values: readonly bigint[]) => surroundings.log(fillIn(format, values)),
     };
-    this.receive = instantiate(compiled.source, environment);
+    this.receive = factory.make(environment, LIBRARY);
   }
 
   setMulticastGroup(id: number, replicas: readonly Replica[]): void {
@@ -114,15 +120,18 @@ export class RunningProgram implements ProgramControl {
   }
 }
 
-function instantiate(source: string, environment: Environment): Receive {
+/** Lets the engine parse generated code, so that a program which it cannot take is refused before it is loaded. */
+export function prepare(compiled: CompiledProgram): ProgramFactory {
   try {
-    const make = new Function('environment', 'library', source) as (
-      environment: Environment,
-      library: typeof LIBRARY,
-    ) => Receive;
-    return make(environment, LIBRARY);
+    return {
+      phvWords: compiled.phvWords,
+      make: new Function('environment', 'library', compiled.source) as ProgramFactory['make'],
+    };
   } catch (error) {
-    throw new DdfError('INTERNAL', 'The code generated from the switch program does not load', { cause: error });
+    throw new DdfError('UNSUPPORTED_PROGRAM', 'This switch cannot run the program: its code is too large or too deep', {
+      where: '$',
+      cause: error,
+    });
   }
 }
 
