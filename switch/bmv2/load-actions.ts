@@ -64,13 +64,20 @@ export function loadPrimitive(
       of(0);
       return { kind: 'exit' };
     case 'mark_to_drop': {
+      // p4c passes copies of the standard metadata too, which drop nothing until they are copied back.
       const header = names.header(named(of(1)[0]!, 'header'));
-      if (metadata.egressSpec.header !== header) throw parameters.invalid('is not the standard metadata');
-      return { kind: 'mark-to-drop' };
+      const find = (name: string) => header.fields.find((candidate) => candidate.name === name);
+      const egressSpec = find('egress_spec');
+      if (egressSpec === undefined) throw parameters.invalid('is not the standard metadata');
+      return { kind: 'mark-to-drop', egressSpec, multicastGroup: find('mcast_grp') };
     }
     case 'drop':
       of(0);
-      return { kind: 'mark-to-drop' };
+      return {
+        kind: 'mark-to-drop',
+        egressSpec: metadata.egressSpec,
+        multicastGroup: metadata.multicastGroup,
+      };
     case 'truncate':
       return { kind: 'truncate', lengthBytes: data(of(1)[0]!) };
     case 'count': {

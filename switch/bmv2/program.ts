@@ -142,7 +142,11 @@ export type Primitive =
   /** Continues at the primitive of that index, if the condition is absent or false. */
   | { readonly kind: 'jump'; readonly unless: BooleanExpression | undefined; readonly to: number }
   | { readonly kind: 'exit' }
-  | { readonly kind: 'mark-to-drop' }
+  | {
+      readonly kind: 'mark-to-drop';
+      readonly egressSpec: HeaderField;
+      readonly multicastGroup: HeaderField | undefined;
+    }
   | { readonly kind: 'truncate'; readonly lengthBytes: DataExpression }
   | { readonly kind: 'count'; readonly counter: CounterArray; readonly index: DataExpression }
   | {

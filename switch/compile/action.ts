@@ -4,7 +4,6 @@ import { type Code, code, lines, list, literal, name, nothing } from './code.ts'
 import { type Graph, type LabelSource, structured } from './control-flow.ts';
 import { assign, bigint, condition, number, type Scope, unsignedBits } from './expression.ts';
 import { type Layout, maskOf, phv, wordCount } from './layout.ts';
-import type { PacketFields } from './packet-fields.ts';
 import { rangeOf } from './ranges.ts';
 
 /** The egress_spec of a dropped packet: simple_switch's default drop port. */
@@ -12,7 +11,6 @@ export const DROP_PORT = 511;
 
 export interface ActionContext {
   readonly layout: Layout;
-  readonly fields: PacketFields;
   readonly labels: LabelSource;
 }
 
@@ -92,7 +90,7 @@ const MAX_TURNS = 100_000;
 export const loopGuard: Code = code`if (++turns > ${MAX_TURNS}) ${name('endlessLoop')}();`;
 
 export function emitPrimitive(primitive: Primitive, scope: Scope, context: ActionContext): Code {
-  const { layout, fields } = context;
+  const { layout } = context;
   switch (primitive.kind) {
     case 'assign':
       return assign(primitive.target, primitive.value, scope);
@@ -119,8 +117,12 @@ export function emitPrimitive(primitive: Primitive, scope: Scope, context: Actio
       throw new TypeError('jumps are laid out by actionBody');
     case 'exit':
       return code`exiting = true;`;
-    case 'mark-to-drop':
-      return lines([fields.set('egressSpec', code`${DROP_PORT}`), fields.set('multicastGroup', code`0`)]);
+    case 'mark-to-drop': {
+      const constant = (value: number): DataExpression => ({ kind: 'constant', value: BigInt(value) });
+      const { egressSpec, multicastGroup } = primitive;
+      const clear = multicastGroup === undefined ? nothing : assign(multicastGroup, constant(0), scope);
+      return lines([assign(egressSpec, constant(DROP_PORT), scope), clear]);
+    }
     case 'truncate':
       return code`${phv(layout.truncateWord!)} = ${unsignedBits(primitive.lengthBytes, scope, 0, 32)};`;
     case 'count': {

@@ -83,7 +83,7 @@ export function compileProgram(program: Program): CompiledProgram {
 function generate(program: Program): CompiledProgram {
   const layout = new Layout(program, analyseUsage(program));
   const fields = new PacketFields(layout, program.standardMetadata);
-  const context: ActionContext = { layout, fields, labels: new LabelSource() };
+  const context: ActionContext = { layout, labels: new LabelSource() };
   const pick = (names: readonly string[]) =>
     Code.sequence(
       names.map((each) => name(each)),

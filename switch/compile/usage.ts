@@ -141,8 +141,11 @@ class Walk implements Usage {
       case 'assert':
         this.boolean(primitive.condition);
         break;
-      case 'remove-header':
       case 'mark-to-drop':
+        this.writes(primitive.egressSpec);
+        if (primitive.multicastGroup !== undefined) this.writes(primitive.multicastGroup);
+        break;
+      case 'remove-header':
       case 'no-op':
         break;
     }
