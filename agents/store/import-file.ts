@@ -20,10 +20,14 @@ export function importFile(
   try {
     const before = fstatSync(fd, { bigint: true });
     if (!before.isFile())
-      throw new DdfError('INVALID_FILE', `${before.isDirectory() ? 'a directory' : 'not a regular file'}: ${source}`, {
-        where: source,
-        remedy: 'Give the path of a file.',
-      });
+      throw new DdfError(
+        'INVALID_FILE',
+        `this is ${before.isDirectory() ? 'a directory' : 'not a regular file'}: ${source}`,
+        {
+          where: source,
+          remedy: 'Give the path of a file.',
+        },
+      );
     if (before.size === 0n)
       throw new DdfError('INVALID_FILE', `the file is empty: ${source}`, {
         where: source,

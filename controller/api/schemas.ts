@@ -48,8 +48,12 @@ export const problemSchema = record(
 export const publishBody = record(
   {
     version: versionNumber,
-    path: { ...text, minLength: 1, description: 'A file that the Memory Node can read' },
-    base: { ...versionNumber, description: 'A version that the Memory Node holds: the delta from it is made at once' },
+    path: { ...text, minLength: 1, description: 'Absolute path of a file that the Memory Node can read' },
+    base: {
+      ...versionNumber,
+      description:
+        'A version that the Memory Node holds: the delta from it is made at once. Where the sizes differ, what the base lacks counts as zeros',
+    },
     memoryNode: { ...text, description: 'Default: the attached Memory Node that holds the fewest bytes' },
   },
   ['base', 'memoryNode'],

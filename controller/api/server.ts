@@ -1,5 +1,11 @@
 import swagger from '@fastify/swagger';
-import Fastify, { type FastifyBaseLogger, type FastifyError, type FastifyInstance } from 'fastify';
+import Fastify, {
+  type FastifyBaseLogger,
+  type FastifyError,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifySchemaValidationError,
+} from 'fastify';
 import { DdfError, toDdfError } from '../../base/errors.ts';
 import type { Logger } from '../../base/logger.ts';
 import type { ControllerService } from '../service.ts';
@@ -29,6 +35,7 @@ export async function buildApi(service: ControllerService, logger: Logger): Prom
     bodyLimit: MAX_BODY_BYTES,
     forceCloseConnections: true,
     // A request is taken as it was written or refused: nothing is coerced, filled in or dropped.
+    frameworkErrors: (error, _request, reply) => sendProblem(reply as FastifyReply, translate(error)),
     ajv: { customOptions: { removeAdditional: false, coerceTypes: false, useDefaults: false, allErrors: false } },
   });
   await app.register(swagger, {
@@ -42,21 +49,26 @@ export async function buildApi(service: ControllerService, logger: Logger): Prom
     },
   });
   app.setErrorHandler((error: FastifyError, _request, reply) => {
-    const problem = problemOf(translate(error));
-    if (problem.status >= 500) logger.error({ err: error }, 'request failed');
-    return reply.code(problem.status).type('application/problem+json').send(problem);
+    const known = translate(error);
+    if (known.code === 'INTERNAL') logger.error({ err: error }, 'request failed');
+    return sendProblem(reply, known);
   });
-  app.setNotFoundHandler((request, reply) => {
-    const problem = problemOf(
+  app.setNotFoundHandler((request, reply) =>
+    sendProblem(
+      reply,
       new DdfError('NOT_FOUND', `there is no ${request.method} ${request.url}`, {
         remedy: 'GET /openapi.json lists what there is.',
       }),
-    );
-    return reply.code(404).type('application/problem+json').send(problem);
-  });
+    ),
+  );
   registerRoutes(app, service);
   app.get('/openapi.json', { schema: { hide: true } }, () => app.swagger());
   return app;
+}
+
+function sendProblem(reply: FastifyReply, error: DdfError): FastifyReply {
+  const problem = problemOf(error);
+  return reply.code(problem.status).type('application/problem+json').send(problem);
 }
 
 /** Throws ADDRESS_IN_USE when the port is taken. */
@@ -93,17 +105,39 @@ function parseAddress(address: string): { host: string; port: number } {
 function translate(error: FastifyError): DdfError {
   if (error instanceof DdfError) return error;
   if (error.validation !== undefined) {
-    const { instancePath = '', message, params } = error.validation[0] ?? {};
-    const extra = params as { additionalProperty?: string } | undefined;
-    const field = `${error.validationContext ?? 'body'}${instancePath.replaceAll('/', '.')}`;
-    const name = extra?.additionalProperty === undefined ? '' : ` ('${extra.additionalProperty}')`;
-    return new DdfError('INVALID_REQUEST', `${field} ${message ?? 'is not valid'}${name}`, {
-      where: field,
-      remedy: 'GET /openapi.json describes every request.',
-      cause: error,
-    });
+    const part = error.validationContext ?? 'body';
+    // Of alternatives every one says what it misses.
+    const { length } = error.validation;
+    const reasons = length > 1 ? error.validation.filter(({ keyword }) => keyword !== 'anyOf') : error.validation;
+    const message = reasons.map((reason) => `${fieldOf(part, reason)} ${ruleOf(reason)}`).join(', or ');
+    return invalidRequest(message, fieldOf(part, error.validation[length - 1]!), error);
   }
-  if (error.statusCode !== undefined && error.statusCode < 500)
-    return new DdfError('INVALID_REQUEST', error.message, { cause: error });
+  if (error.statusCode !== undefined && error.statusCode < 500) {
+    const status = error.statusCode;
+    if (status === 415)
+      return invalidRequest('the body is not declared as JSON (Content-Type: application/json)', 'body', error);
+    if (status === 413) return invalidRequest(`the body is larger than ${MAX_BODY_BYTES} bytes`, 'body', error);
+    const isBody = error.code?.startsWith('FST_ERR_CTP') || error instanceof SyntaxError;
+    return invalidRequest(isBody ? 'the body is not valid JSON' : error.message, isBody ? 'body' : 'URL', error);
+  }
   return toDdfError(error);
+}
+
+function invalidRequest(message: string, where: string, cause: Error): DdfError {
+  return new DdfError('INVALID_REQUEST', message, {
+    where,
+    remedy: 'GET /openapi.json describes every request.',
+    cause,
+  });
+}
+
+function fieldOf(part: string, { instancePath }: FastifySchemaValidationError): string {
+  return `${part}${instancePath.replaceAll('/', '.')}`;
+}
+
+function ruleOf({ keyword, message, params }: FastifySchemaValidationError): string {
+  const { allowedValue, additionalProperty } = params;
+  if (keyword === 'const') return `must be ${JSON.stringify(allowedValue)}`;
+  if (keyword === 'additionalProperties') return `has an unknown field '${String(additionalProperty)}'`;
+  return message ?? 'is not valid';
 }

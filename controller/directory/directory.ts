@@ -50,23 +50,27 @@ export class Directory {
 
   // ---- objects and versions
 
+  /** Objects that have a version, by name: an id that was given for a publication that failed is nobody's to see. */
   listObjects(): { record: ObjectRecord; versions: number[] }[] {
     return [...this.objects.values()]
+      .filter(({ versions }) => versions.size > 0)
       .map(({ record, versions }) => ({ record, versions: [...versions.keys()].sort((a, b) => a - b) }))
       .sort((a, b) => (a.record.name < b.record.name ? -1 : 1));
   }
 
+  /** An object that has a version. */
   findObject(name: string, tenant: number = DEFAULT_TENANT): ObjectRecord | undefined {
-    return this.byName.get(nameKey(tenant, name))?.record;
+    const entry = this.byName.get(nameKey(tenant, name));
+    return entry === undefined || entry.versions.size === 0 ? undefined : entry.record;
   }
 
   objectById(objectId: bigint): ObjectRecord | undefined {
     return this.objects.get(objectId)?.record;
   }
 
-  /** Finds the object or gives it the tenant's next serial. */
+  /** The id that a name has, or from now on will have: the tenant's next serial. The object is there with its first version. */
   ensureObject(name: string, tenant: number = DEFAULT_TENANT): ObjectRecord {
-    const known = this.findObject(name, tenant);
+    const known = this.byName.get(nameKey(tenant, name))?.record;
     if (known !== undefined) return known;
     const record = this.tables.transaction(() => {
       const objectId = makeObjectId(tenant, BigInt(this.counters.takeSerial(tenant)));

@@ -1,7 +1,8 @@
+import { isAbsolute } from 'node:path';
 import { DdfError } from '../../base/errors.ts';
 import { CHUNK_BYTES } from '../../objects/chunks.ts';
 import type { Topology } from '../../topologies/types.ts';
-import type { HeldVersion, Payload } from '../../wire/agent/messages.ts';
+import type { HeldVersion, ImportVersion, Payload } from '../../wire/agent/messages.ts';
 import type { AgentServer } from '../agents/agent-server.ts';
 import { checkClaim } from '../agents/hello.ts';
 import type { Directory } from '../directory/directory.ts';
@@ -55,12 +56,12 @@ export class Publisher {
   private async work({ object, version, path, base, memoryNode }: PublishRequest): Promise<bigint> {
     const { directory, agents } = this.options;
     if (base !== undefined) this.requireBase(object, base);
-    const node = this.choose(object, base, memoryNode);
+    const node = this.choose(object, version, base, memoryNode);
     const { objectId } = directory.ensureObject(object);
     const isNew = !directory.holds(node, objectId, version);
-    const reply = await agents.request(node, { importVersion: { objectId, version, path } }, WORK_TIMEOUT_US);
+    const imported = await this.import(node, { objectId, version, path }, object);
     try {
-      const claim = checkImported(reply.imported, objectId, version, node);
+      const claim = checkImported(imported, objectId, version, node);
       const payloads = [await this.makePayload(node, objectId, version, 0)];
       if (base !== undefined) payloads.push(await this.makePayload(node, objectId, version, base));
       directory.recordVersion(claim, CHUNK_BYTES);
@@ -74,6 +75,27 @@ export class Publisher {
     }
   }
 
+  private async import(node: string, request: ImportVersion, object: string): Promise<HeldVersion | undefined> {
+    const { directory, agents } = this.options;
+    const { objectId, version } = request;
+    const ask = async (): Promise<HeldVersion | undefined> =>
+      (await agents.request(node, { importVersion: request }, WORK_TIMEOUT_US)).imported;
+    try {
+      return await ask();
+    } catch (error) {
+      if (!(error instanceof DdfError) || error.code !== 'ALREADY_EXISTS') throw error;
+      if (directory.findVersion(objectId, version) !== undefined)
+        throw new DdfError('ALREADY_EXISTS', `version ${version} of ${object} exists with other bytes`, {
+          where: `${object}@${version}`,
+          remedy: 'A version never changes: publish these bytes under a new version number.',
+          cause: error,
+        });
+      // Left by a publication that the controller did not survive: nobody ever heard of it.
+      await agents.request(node, { dropVersion: { objectId, version } }, DROP_TIMEOUT_US);
+      return ask();
+    }
+  }
+
   private requireBase(object: string, base: number): void {
     const { directory } = this.options;
     const objectId = directory.findObject(object)?.objectId;
@@ -84,8 +106,11 @@ export class Publisher {
       });
   }
 
-  /** The Memory Node that was asked for, or the attached one with the fewest bytes that holds the base. */
-  private choose(object: string, base: number | undefined, wanted: string | undefined): string {
+  /**
+   * The Memory Node that was asked for, or of the attached ones that hold the base: one that has the version already, so that publishing
+   * again makes no further copy, else the one with the fewest bytes.
+   */
+  private choose(object: string, version: number, base: number | undefined, wanted: string | undefined): string {
     const { topology, directory, agents } = this.options;
     const nodes = topology.hosts.filter((host) => host.kind === 'memory-node').map((host) => host.name);
     const objectId = directory.findObject(object)?.objectId;
@@ -108,8 +133,12 @@ export class Publisher {
       directory.heldBy(node).reduce((sum, holding) => sum + holding.sizeBytes, 0);
     const [best] = nodes
       .filter((node) => agents.find(node) !== undefined && hasBase(node))
-      .map((node) => ({ node, bytes: heldBytes(node) }))
-      .sort((a, b) => a.bytes - b.bytes);
+      .map((node) => ({
+        node,
+        has: objectId !== undefined && directory.holds(node, objectId, version) ? 1 : 0,
+        bytes: heldBytes(node),
+      }))
+      .sort((a, b) => b.has - a.has || a.bytes - b.bytes);
     if (best !== undefined) return best.node;
     throw new DdfError(
       'AGENT_UNREACHABLE',
@@ -138,7 +167,12 @@ function checkRequest({ object, version, path, base }: PublishRequest): void {
     throw invalid('object', `"${object}" is not a name of an object`, 'Use 1 to 200 letters, digits and ._-/.');
   if (!isVersion(version))
     throw invalid('version', `${version} is not a version`, `Give a number from 1 to ${MAX_VERSION}.`);
-  if (path === '') throw invalid('path', 'the path is empty', 'Give a file that the Memory Node can read.');
+  if (!isAbsolute(path))
+    throw invalid(
+      'path',
+      `"${path}" is not an absolute path`,
+      'Give the absolute path of a file that the Memory Node can read.',
+    );
   if (base === undefined) return;
   if (!isVersion(base)) throw invalid('base', `${base} is not a version`, `Give a number from 1 to ${MAX_VERSION}.`);
   if (base === version)

@@ -365,6 +365,45 @@ describe('publishing', () => {
     expect(controller.service.objects()[0]!.versions).toEqual([21]);
   });
 
+  it('leaves no object behind whose first version could not be read', async () => {
+    const node = await attachMemoryNode();
+    const able = node.answer;
+    node.answer = (r) =>
+      r.importVersion === undefined ? able(r) : { error: { code: 'FILE_CHANGED', message: 'the file changed' } };
+    const publish = () => controller.service.publish({ object: OBJECT, version: 21, path: '/a' });
+    await expect(publish()).rejects.toMatchObject({ code: 'FILE_CHANGED' });
+    expect(controller.service.objects()).toEqual([]);
+    expect(() => controller.service.versions(OBJECT)).toThrowError(expect.objectContaining({ code: 'NOT_FOUND' }));
+    node.answer = able;
+    expect(await publish()).toMatchObject({ version: 21 });
+  });
+
+  it('makes no further copy of a version that is published again, and refuses other bytes', async () => {
+    const first = await attachMemoryNode('mn1');
+    await attachMemoryNode('mn2');
+    const publish = () => controller.service.publish({ object: OBJECT, version: 21, path: '/a' });
+    await publish();
+    expect(await publish()).toMatchObject({ payloads: [{ base: null, memoryNodes: ['mn1'] }] });
+    const able = first.answer;
+    first.answer = (r) =>
+      r.importVersion === undefined ? able(r) : { error: { code: 'ALREADY_EXISTS', message: 'other bytes' } };
+    await expect(publish()).rejects.toMatchObject({ code: 'ALREADY_EXISTS', where: `${OBJECT}@21` });
+    expect(asked(first, 'dropVersion')).toEqual([]);
+  });
+
+  it('replaces what a publication left on a Memory Node that nobody heard of', async () => {
+    const node = await attachMemoryNode();
+    const able = node.answer;
+    node.answer = (r) => {
+      const isTaken = r.importVersion !== undefined && asked(node, 'dropVersion').length === 0;
+      return isTaken ? { error: { code: 'ALREADY_EXISTS', message: 'other bytes' } } : able(r);
+    };
+    expect(await controller.service.publish({ object: OBJECT, version: 21, path: '/a' })).toMatchObject({
+      version: 21,
+    });
+    expect(asked(node, 'dropVersion')).toHaveLength(1);
+  });
+
   it('takes the node with the fewest bytes that holds the base', async () => {
     await attachMemoryNode('mn1');
     await attachMemoryNode('mn2');
@@ -385,6 +424,7 @@ describe('publishing', () => {
     [{ object: 'a b' }, 'INVALID_REQUEST'],
     [{ version: 0 }, 'INVALID_REQUEST'],
     [{ path: '' }, 'INVALID_REQUEST'],
+    [{ path: 'model' }, 'INVALID_REQUEST'],
     [{ base: 22 }, 'INVALID_REQUEST'],
     [{ base: 7 }, 'NOT_FOUND'],
     [{ memoryNode: 'gpu01' }, 'NOT_FOUND'],

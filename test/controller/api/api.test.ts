@@ -38,12 +38,26 @@ describe('REST API', () => {
   });
 
   it.each([
-    ['an unknown field', { object: 'models/demo', version: 22, servers: 'all', urgent: true }, /urgent/],
+    [
+      'an unknown field',
+      { object: 'models/demo', version: 22, servers: 'all', urgent: true },
+      /unknown field 'urgent'/,
+    ],
     ['a missing field', { object: 'models/demo', servers: 'all' }, /version/],
     ['a number as text', { object: 'models/demo', version: '22', servers: 'all' }, /version/],
     ['a version out of range', { object: 'models/demo', version: 0, servers: 'all' }, /version/],
     ['a name with odd characters', { object: 'models demo', version: 22, servers: 'all' }, /object/],
-    ['servers that are neither', { object: 'models/demo', version: 22, servers: 'some' }, /servers/],
+    [
+      'servers that are neither',
+      { object: 'models/demo', version: 22, servers: 'some' },
+      /servers must be "all", or body.servers must be array/,
+    ],
+    [
+      'servers that have no name',
+      { object: 'models/demo', version: 22, servers: [7] },
+      /body.servers.0 must be string/,
+    ],
+    ['a list', [], /body must be object/],
     [
       'a deadline below zero',
       { object: 'models/demo', version: 22, servers: 'all', deadlineSeconds: -1 },
@@ -57,15 +71,29 @@ describe('REST API', () => {
     expect(service.asked).toEqual([]);
   });
 
-  it('refuses a body that is not JSON', async () => {
-    const response = await app.inject({
-      method: 'POST',
-      url: '/v1/rollouts',
-      headers: { 'content-type': 'application/json' },
-      payload: '{',
-    });
+  it.each([
+    ['that is not JSON', 'application/json', '{', /not valid JSON/],
+    ['that is not declared as JSON', 'application/x-www-form-urlencoded', 'object=a', /Content-Type/],
+    ['that is too large', 'application/json', ' '.repeat((4 << 20) + 1), /larger than/],
+  ])('refuses a body %s and says what to do', async (_what, type, payload, detail) => {
+    const headers = { 'content-type': type };
+    const response = await app.inject({ method: 'POST', url: '/v1/rollouts', headers, payload });
     expect(response.statusCode).toBe(400);
-    expect(response.json()).toMatchObject({ code: 'INVALID_REQUEST' });
+    expect(response.headers['content-type']).toMatch('application/problem+json');
+    expect(response.json()).toMatchObject({
+      code: 'INVALID_REQUEST',
+      detail: expect.stringMatching(detail),
+      where: 'body',
+      remedy: expect.any(String),
+    });
+    expect(service.asked).toEqual([]);
+  });
+
+  it('refuses a URL that cannot be decoded with a problem too', async () => {
+    const response = await app.inject({ url: '/v1/objects/%E0%A4%A/versions' });
+    expect(response.statusCode).toBe(400);
+    expect(response.headers['content-type']).toMatch('application/problem+json');
+    expect(response.json()).toMatchObject({ code: 'INVALID_REQUEST', where: 'URL', remedy: expect.any(String) });
   });
 
   it.each(['/v1/objects/models%2Fother/versions', '/v1/rollouts/none', '/v1/rollouts/none/events', '/v1/nothing'])(
