@@ -1,5 +1,5 @@
 import { Command, CommanderError } from 'commander';
-import { type DdfError, type ErrorCode, toDdfError } from '../base/errors.ts';
+import { DdfError, type ErrorCode, toDdfError } from '../base/errors.ts';
 import { EXIT_CODES, registerCommands } from '../controller/cli/commands.ts';
 import { createTerminal } from './terminal.ts';
 import { runUp } from './up.ts';
@@ -12,6 +12,8 @@ const USAGE_ERRORS: readonly ErrorCode[] = [
   'BASE_MISMATCH',
   'INVALID_TOPOLOGY',
   'INVALID_REQUEST',
+  'NOT_FOUND',
+  'ALREADY_EXISTS',
 ];
 
 const UP_HELP = `
@@ -39,7 +41,7 @@ export async function main(commandLine: readonly string[]): Promise<number> {
     .command('up')
     .description('start a fabric in this process and bring a version to its servers: what `npm start` does')
     .option('--object <file>', 'distribute this file (default: the weights of a small model)')
-    .option('--base <file>', 'the version of --object that the DELTA servers hold, of the same size')
+    .option('--base <file>', 'the version of --object that the DELTA servers hold, of exactly the same size')
     .option('--servers <n>', `GPU servers, 1 to ${MAX_SERVERS} (default: those of the topology, 64)`)
     .option('--cohorts <current,delta,full>', 'who holds what at the start (default: 5:2:1)')
     .option('--loss <percent>', `frames that each host link loses, 0 to ${MAX_LOSS_PERCENT} (default: 1)`)
@@ -47,7 +49,10 @@ export async function main(commandLine: readonly string[]): Promise<number> {
     .option('--topology <file>', 'YAML description of the fabric (default: topologies/leaf-spine.yaml)')
     .option('--port <n>', 'TCP port of the REST API on 127.0.0.1 (default: any free one)')
     .option('--serve', 'keep the fabric and the REST API up until Ctrl-C')
-    .option('--json', 'print one JSON object as the last line of stdout, everything else on stderr')
+    .option(
+      '--json',
+      'print one JSON object as the last line of stdout, { error } on failure; everything else on stderr',
+    )
     .addHelpText('after', UP_HELP)
     .action(async (options: RawUpOptions) => {
       exitCode = await runUp(options, terminal);
@@ -67,13 +72,26 @@ export async function main(commandLine: readonly string[]): Promise<number> {
     return exitCode;
   } catch (error) {
     terminal.finishLine();
-    // Commander has printed its own message; help and version end with 0.
-    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT_CODES.ok : EXIT_CODES.usage;
-    const known = toDdfError(error);
-    terminal.error(`${known.code}: ${known.describe()}`);
+    // Commander has printed its own message; help ends with 0.
+    if (error instanceof CommanderError && error.exitCode === 0) return EXIT_CODES.ok;
+    const known = error instanceof CommanderError ? usageError(error) : toDdfError(error);
+    if (!(error instanceof CommanderError)) terminal.error(`${known.code}: ${known.describe()}`);
     if (known.code === 'INTERNAL') terminal.error(stackOf(known));
+    if (commandLine.includes('--json')) terminal.out(JSON.stringify(errorJson(known)));
     return USAGE_ERRORS.includes(known.code) ? EXIT_CODES.usage : EXIT_CODES.failed;
   }
+}
+
+function usageError(error: CommanderError): DdfError {
+  return new DdfError('INVALID_OPTION', error.message.replace(/^error: /, ''), {
+    remedy: '--help lists options.',
+    cause: error,
+  });
+}
+
+/** What `--json` prints in place of a result. */
+function errorJson({ code, message, where, remedy }: DdfError): Record<string, unknown> {
+  return { error: { code, message, where, remedy } };
 }
 
 function stackOf(error: DdfError): string {

@@ -40,21 +40,27 @@ export async function demoObject(directory: string, seed: number): Promise<JobOb
 
 /** The user's files. Throws INVALID_FILE, or BASE_MISMATCH when the base has another size. */
 export async function userObject(objectFile: string, baseFile: string | undefined): Promise<JobObject> {
-  const path = resolve(objectFile);
+  const path = resolveFile('--object', objectFile);
   const sizeBytes = await checkedSize('--object', path);
   const name = `files/${basename(path).replace(/[^A-Za-z0-9._-]/g, '_')}`.slice(0, 200);
   const description = [`${name} version ${VERSION}: ${path}, ${formatBytes(sizeBytes)}`, ...(await tensorLines(path))];
   if (baseFile === undefined) return { name, version: VERSION, path, base: undefined, sizeBytes, description };
-  const basePath = resolve(baseFile);
+  const basePath = resolveFile('--base', baseFile);
   const baseBytes = await checkedSize('--base', basePath);
   if (baseBytes !== sizeBytes)
     throw new DdfError('BASE_MISMATCH', `the base has ${baseBytes} bytes, the object ${sizeBytes}`, {
       where: basePath,
-      remedy: 'A delta compares the two byte by byte: give the version that the object was made from.',
+      remedy:
+        'The two are compared byte by byte: give the version that the object was made from, or leave --base away.',
     });
   const base = { version: BASE_VERSION, path: basePath };
   description.unshift(`${name} version ${BASE_VERSION}: ${basePath}, ${formatBytes(baseBytes)}`);
   return { name, version: VERSION, path, base, sizeBytes, description };
+}
+
+function resolveFile(option: string, file: string): string {
+  if (file === '') throw new DdfError('INVALID_OPTION', `${option} is empty`, { remedy: 'Give the path of a file.' });
+  return resolve(file);
 }
 
 async function checkedSize(option: string, path: string): Promise<number> {

@@ -48,6 +48,7 @@ export async function runUp(raw: RawUpOptions, terminal: Terminal): Promise<numb
   const present = described.hosts.filter(({ kind }) => kind === 'gpu-server').length;
   const options = parseUpOptions(raw, present);
   const topology = options.servers === present ? described : withServers(described, options.servers);
+  requireHosts(topology, raw.topology);
   const say = options.json ? terminal.error : terminal.out;
   const directory = await mkdtemp(join(tmpdir(), 'ddf-up-'));
   const interruption = new Interruption(directory);
@@ -100,13 +101,27 @@ async function cleanUp(lab: Promise<Lab> | undefined, directory: string): Promis
 async function readTopology(file: string | undefined): Promise<Topology> {
   const path = file === undefined ? DEFAULT_TOPOLOGY : resolve(file);
   const text = await readFile(path, 'utf8').catch((cause: unknown) => {
-    throw new DdfError('INVALID_FILE', '--topology: the file cannot be read', {
-      where: path,
-      remedy: 'Check the path.',
-      cause,
-    });
+    throw new DdfError(
+      'INVALID_FILE',
+      `--topology: the file cannot be read (${(cause as NodeJS.ErrnoException).code})`,
+      {
+        where: path,
+        remedy: 'Check the path and its permissions.',
+        cause,
+      },
+    );
   });
   return loadTopology(text, file ?? 'topologies/leaf-spine.yaml');
+}
+
+/** Topologies without them are sound, but there is nothing to do on them. */
+function requireHosts({ name, hosts }: Topology, file: string | undefined): void {
+  for (const needed of ['memory-node', 'gpu-server'] as const)
+    if (!hosts.some(({ kind }) => kind === needed))
+      throw new DdfError('INVALID_TOPOLOGY', `the topology ${name} has no ${needed}`, {
+        where: file ?? name,
+        remedy: `The main job needs at least one host of the kind ${needed}.`,
+      });
 }
 
 function fabricText(topology: Topology, { loss, seed }: UpOptions): string {
