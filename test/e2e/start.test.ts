@@ -1,5 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -125,11 +127,53 @@ describe('npm start', () => {
     [['--nonsense'], /unknown option '--nonsense'/],
     [['--object', 'no-such-file'], /INVALID_FILE: --object: there is no such file/],
     [['--topology', 'no-such-file'], /INVALID_FILE: --topology/],
+    [['--object='], /INVALID_OPTION: --object is empty/],
   ])('%j ends with 2 and says why', async (options, message) => {
     const { code, out, err } = await start(options).ended;
     expect(err).toMatch(message);
     expect(out).toBe('');
     expect(code).toBe(2);
     expect(await readdir(temporary)).toEqual([]);
+  });
+
+  test.each([
+    [['--cohorts', '1,2'], 'INVALID_OPTION', /three whole numbers/],
+    [['--nonsense'], 'INVALID_OPTION', /unknown option '--nonsense'/],
+  ])('with --json the failure of %j is one JSON object', async (options, errorCode, message) => {
+    const { code, out } = await start([...options, '--json']).ended;
+    expect(out.trimEnd().split('\n')).toHaveLength(1);
+    expect(JSON.parse(out)).toEqual({
+      error: expect.objectContaining({ code: errorCode, message: expect.stringMatching(message) }),
+    });
+    expect(code).toBe(2);
+  });
+
+  test('a topology without a Memory Node is refused before anything starts', async () => {
+    const topology = join(directory, 'topology.yaml');
+    const link = '{ rate: 1 Gb/s, delay: 10 us, queue: 64 frames }';
+    await writeFile(
+      topology,
+      `name: lone\nmtu: 9000 B\nswitches: [{ name: leaf1, layer: leaf }]\n` +
+        `hosts: [{ name: gpu1, kind: gpu-server, switch: leaf1, link: ${link} }]\nlinks: []\n`,
+    );
+    const { code, out, err } = await start(['--topology', topology]).ended;
+    expect(err).toMatch(/INVALID_TOPOLOGY: the topology lone has no memory-node \(.*topology\.yaml\)/);
+    expect(out).toBe('');
+    expect(code).toBe(2);
+  });
+
+  test('a port that is in use is named, and what had been started is stopped', async () => {
+    const { object } = await objectFiles(1000);
+    const blocker = createServer().listen(0, '127.0.0.1');
+    try {
+      await once(blocker, 'listening');
+      const { port } = blocker.address() as AddressInfo;
+      const { code, err } = await start(['--object', object, '--servers', '1', '--port', String(port)]).ended;
+      expect(err).toMatch(new RegExp(`ADDRESS_IN_USE: the REST API cannot listen on 127\\.0\\.0\\.1:${port}`));
+      expect(code).toBe(1);
+      expect(await readdir(temporary)).toEqual([]);
+    } finally {
+      blocker.close();
+    }
   });
 });
