@@ -23,6 +23,8 @@ export interface ActionCall {
 export interface WeightedAction extends ActionCall {
   /** How often the selector prefers this member over one of weight 1; at least 1. */
   readonly weight: number;
+  /** The member is not chosen while this port is down ({@link DeviceControl.setPortUp}); absent: always eligible. */
+  readonly watchPort?: number;
 }
 
 /** What an entry does: one action, or, in a table with a selector, one of several chosen by hash. */
@@ -77,6 +79,18 @@ export interface TableControl {
   /** Direct counter of an entry; `undefined` when the table has none. */
   counter(entry: EntryHandle): CounterValue | undefined;
   setCounter(entry: EntryHandle, value: CounterValue): void;
+  /** Direct counter of the default entry: packets that missed; `undefined` when the table has none. */
+  defaultCounter(): CounterValue | undefined;
+  setDefaultCounter(value: CounterValue): void;
+  /** Whether entries have a meter each, whose colour the packet gets on a hit before the action runs. */
+  readonly hasMeter: boolean;
+  /** `undefined`: never configured, so always green. Modifying an entry keeps its meter. */
+  meterConfig(entry: EntryHandle): MeterConfig | undefined;
+  /** `undefined` makes it always green. Throws INVALID_REQUEST in a table without direct meters. */
+  configureMeter(entry: EntryHandle, config: MeterConfig | undefined): void;
+  /** The default entry's meter; as long as it is not configured, a miss leaves the result field alone. */
+  defaultMeterConfig(): MeterConfig | undefined;
+  configureDefaultMeter(config: MeterConfig | undefined): void;
   /** Time of the entry's last hit on the device's clock, or of its insertion. */
   lastHitUs(entry: EntryHandle): number;
 }
@@ -104,9 +118,29 @@ export interface RegisterArrayControl {
   write(index: number, value: bigint): void;
 }
 
+/** A kind of message that the program makes for the control plane: a learn list of the bmv2 JSON. */
+export interface DigestControl {
+  readonly name: string;
+  /** In the order of a message's values. */
+  readonly fields: readonly { readonly name: string; readonly widthBits: number }[];
+}
+
+/** A set of values that the parser selects by. A member has one value per key: exact, ternary, range or lpm as P4Info says. */
+export interface ValueSetControl {
+  readonly name: string;
+  /** Members at most. */
+  readonly size: number;
+  readonly keys: readonly { readonly name: string; readonly widthBits: number }[];
+  /** Replaces all of them. Throws TABLE_FULL when there are more than `size`. */
+  setMembers(members: readonly (readonly MatchValue[])[]): void;
+  members(): readonly (readonly MatchValue[])[];
+}
+
+/** One copy, by the first of the ports `port`, `backups[0].port`, ... that is up; by none when all are down. */
 export interface Replica {
   readonly port: number;
   readonly instance: number;
+  readonly backups?: readonly { readonly port: number; readonly instance: number }[];
 }
 
 export interface ReplicationControl {
@@ -124,6 +158,10 @@ export interface ProgramControl extends ReplicationControl {
   readonly counters: ReadonlyMap<string, CounterArrayControl>;
   readonly meters: ReadonlyMap<string, MeterArrayControl>;
   readonly registers: ReadonlyMap<string, RegisterArrayControl>;
+  readonly digests: ReadonlyMap<string, DigestControl>;
+  readonly valueSets: ReadonlyMap<string, ValueSetControl>;
+  /** Called with each digest message of the packet path, one value per field; must not throw. */
+  onDigest: ((digest: DigestControl, values: readonly bigint[]) => void) | undefined;
   /** Action names by table, and each action's parameters: for checking that a P4Info belongs to this JSON. */
   readonly actions: ReadonlyMap<string, readonly { readonly name: string; readonly widthBits: number }[]>;
 }
@@ -141,6 +179,12 @@ export interface DeviceControl {
   sendFromCpu(frame: Uint8Array): void;
   /** Called with every frame that leaves by the CPU port (packet-in controller header first). */
   onCpuFrame: ((frame: Uint8Array) => void) | undefined;
+  /**
+   * Whether a port's link is up, for watch ports and backup replicas. Ports are up until someone says otherwise; frames for a port
+   * that is down are still handed to it.
+   */
+  setPortUp(port: number, up: boolean): void;
+  isPortUp(port: number): boolean;
 }
 
 /** A compiled program that can be loaded; `control` describes it before it runs (for VERIFY). */

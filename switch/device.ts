@@ -7,6 +7,7 @@ import type { Program } from './bmv2/program.ts';
 import { compileProgram } from './compile/compile-program.ts';
 import type { DeviceControl, LoadableProgram, ProgramControl } from './control.ts';
 import type { Frame } from './ports/port.ts';
+import { PortStates } from './runtime/port-states.ts';
 import { type ProgramFactory, prepare, RunningProgram, type Surroundings } from './runtime/running-program.ts';
 
 export interface DeviceOptions {
@@ -60,6 +61,7 @@ export class Device implements DeviceControl {
   private busy = false;
   private readonly backlog: { readonly port: number; readonly frame: Frame }[] = [];
   private nextReportUs = 0;
+  private readonly ports = new PortStates();
 
   constructor(options: DeviceOptions) {
     this.deviceId = options.deviceId;
@@ -70,6 +72,7 @@ export class Device implements DeviceControl {
       clock: options.clock,
       random: options.random,
       statistics: this.statistics,
+      ports: this.ports,
       queueDepth: options.queueDepth ?? (() => 0),
       transmit: (port, frame) => this.transmit(port, frame),
       log: (message) => this.logger?.info({ device: String(this.deviceId) }, message),
@@ -112,6 +115,14 @@ export class Device implements DeviceControl {
 
   sendFromCpu(frame: Frame): void {
     this.receive(this.cpuPort, frame);
+  }
+
+  setPortUp(port: number, up: boolean): void {
+    this.ports.set(port, up);
+  }
+
+  isPortUp(port: number): boolean {
+    return this.ports.isUp(port);
   }
 
   private processBacklog(): void {

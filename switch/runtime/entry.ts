@@ -1,4 +1,6 @@
 import type { EntryAction, EntryHandle, MatchValue } from '../control.ts';
+import type { Meter } from './meters.ts';
+import type { PortStates } from './port-states.ts';
 
 /** What a hit or a miss leads to: an action of the table by its place there (-1: none) and the words of its parameters. */
 export interface ActionRow {
@@ -6,29 +8,51 @@ export interface ActionRow {
   readonly data: Uint32Array;
 }
 
-/** The members of a selector's entry: a hash picks one, each as often as its weight says. */
-export class Choices {
-  private readonly rows: readonly ActionRow[];
-  /** Sums of the weights up to and including each row. */
-  private readonly sums: Float64Array;
-  private readonly total: number;
+/** One member of a selector's entry. */
+export interface Choice {
+  readonly row: ActionRow;
+  readonly weight: number;
+  readonly watchPort: number | undefined;
+}
 
-  constructor(rows: readonly ActionRow[], weights: readonly number[]) {
-    this.rows = rows;
-    this.sums = new Float64Array(rows.length);
-    let total = 0;
-    weights.forEach((weight, i) => {
-      total += weight;
-      this.sums[i] = total;
-    });
-    this.total = total;
+/** No action: what a miss without a default does, or a selector none of whose members is eligible. */
+export const NO_ACTION: ActionRow = { action: -1, data: new Uint32Array(0) };
+
+/** The members of a selector's entry: a hash picks one whose watch port is up, each as often as its weight says. */
+export class Choices {
+  private readonly all: readonly Choice[];
+  private readonly ports: PortStates;
+  private version: number;
+  private rows: readonly ActionRow[] = [];
+  /** Sums of the weights up to and including each row. */
+  private sums = new Float64Array(0);
+  private total = 0;
+
+  constructor(all: readonly Choice[], ports: PortStates) {
+    this.all = all;
+    this.ports = ports;
+    this.version = ports.version;
+    this.refresh();
   }
 
   pick(hash: number | bigint): ActionRow {
+    if (this.version !== this.ports.version) this.refresh();
+    if (this.total === 0) return NO_ACTION;
     const place = typeof hash === 'number' ? hash % this.total : Number(hash % BigInt(this.total));
     let i = 0;
     while (place >= this.sums[i]!) i++;
     return this.rows[i]!;
+  }
+
+  private refresh(): void {
+    this.version = this.ports.version;
+    const eligible = this.all.filter(({ watchPort }) => watchPort === undefined || this.ports.isUp(watchPort));
+    this.rows = eligible.map(({ row }) => row);
+    this.total = 0;
+    this.sums = Float64Array.from(eligible, ({ weight }) => {
+      this.total += weight;
+      return this.total;
+    });
   }
 }
 
@@ -61,6 +85,8 @@ export class Entry implements EntryHandle {
   choices: Choices | undefined;
   packets = 0;
   bytes = 0;
+  /** `undefined`: always green. */
+  meter: Meter | undefined;
   lastHitUs: number;
   /** The next one with the same masked key, of lower or equal rank. */
   next: Entry | undefined;
@@ -90,6 +116,7 @@ export class Entry implements EntryHandle {
     this.fromProgram = fixed.fromProgram;
     this.row = fixed.row;
     this.choices = fixed.choices;
+    this.meter = undefined;
     this.lastHitUs = fixed.nowUs;
     this.next = undefined;
   }

@@ -5,12 +5,15 @@ import type {
   EntryAction,
   EntryHandle,
   MatchValue,
+  MeterConfig,
   TableControl,
   TableKey,
 } from '../control.ts';
 import { storeWide } from './arithmetic.ts';
-import { type ActionRow, Choices, Entry, type RangeCheck } from './entry.ts';
+import { type ActionRow, Choices, Entry, NO_ACTION, type RangeCheck } from './entry.ts';
 import { DirectIndex, type EntryIndex, HashIndex } from './exact-index.ts';
+import { Meter, type MeterUnit } from './meters.ts';
+import type { PortStates } from './port-states.ts';
 import { TupleIndex } from './tuple-index.ts';
 
 export interface TableShape {
@@ -27,6 +30,8 @@ export interface TableShape {
   readonly words: number;
   readonly actions: readonly ActionShape[];
   readonly hasCounter: boolean;
+  /** What the entries' meters measure; `undefined` when they have none. */
+  readonly meterUnit: MeterUnit | undefined;
   readonly defaultCall: ActionCall | undefined;
   readonly entries: readonly {
     readonly match: readonly MatchValue[];
@@ -44,9 +49,6 @@ export interface ActionShape {
 /** Keys of so few bits index an array directly. */
 const DIRECT_BITS = 12;
 
-/** No action: what a miss without a default does, or a selector without members. */
-const NO_ACTION: ActionRow = { action: -1, data: new Uint32Array(0) };
-
 export class MatchTable implements TableControl {
   readonly name: string;
   readonly size: number;
@@ -54,16 +56,23 @@ export class MatchTable implements TableControl {
   readonly actions: readonly string[];
   /** What the packet path looks up in. */
   readonly index: EntryIndex;
-  /** What the packet path does after a miss. */
+  readonly hasMeter: boolean;
+  // What the packet path does, counts and meters after a miss.
   miss: ActionRow;
+  missPackets = 0;
+  missBytes = 0;
+  missMeter: Meter | undefined;
   private readonly shape: TableShape;
   private readonly byPriority: boolean;
   private readonly installed = new Map<string, Entry>();
   private default: ActionCall | undefined;
   private readonly nowUs: () => number;
+  private readonly ports: PortStates;
 
-  constructor(shape: TableShape, nowUs: () => number) {
+  constructor(shape: TableShape, nowUs: () => number, ports: PortStates) {
     this.shape = shape;
+    this.ports = ports;
+    this.hasMeter = shape.meterUnit !== undefined;
     this.name = shape.name;
     this.size = shape.size;
     this.keys = shape.keys.map(({ name, kind, widthBits }) => ({ name, kind, widthBits }));
@@ -124,6 +133,38 @@ export class MatchTable implements TableControl {
     entry.bytes = Number(value.bytes);
   }
 
+  defaultCounter(): CounterValue | undefined {
+    return this.shape.hasCounter ? { packets: BigInt(this.missPackets), bytes: BigInt(this.missBytes) } : undefined;
+  }
+
+  setDefaultCounter(value: CounterValue): void {
+    this.missPackets = Number(value.packets);
+    this.missBytes = Number(value.bytes);
+  }
+
+  meterConfig(handle: EntryHandle): MeterConfig | undefined {
+    return this.find(handle).meter?.config;
+  }
+
+  configureMeter(handle: EntryHandle, config: MeterConfig | undefined): void {
+    this.find(handle).meter = this.meter(config);
+  }
+
+  defaultMeterConfig(): MeterConfig | undefined {
+    return this.missMeter?.config;
+  }
+
+  configureDefaultMeter(config: MeterConfig | undefined): void {
+    this.missMeter = this.meter(config);
+  }
+
+  private meter(config: MeterConfig | undefined): Meter | undefined {
+    const { meterUnit } = this.shape;
+    if (meterUnit === undefined)
+      throw new DdfError('INVALID_REQUEST', `Table ${this.name} has no direct meters`, { where: this.name });
+    return config === undefined ? undefined : new Meter(config, meterUnit, this.nowUs());
+  }
+
   lastHitUs(handle: EntryHandle): number {
     return this.find(handle).lastHitUs;
   }
@@ -175,15 +216,12 @@ export class MatchTable implements TableControl {
 
   private compile(action: EntryAction): { row: ActionRow; choices: Choices | undefined } {
     if (!('selector' in action)) return { row: this.rowOf(action), choices: undefined };
-    const rows = action.selector.map((member) => this.rowOf(member));
-    if (rows.length === 0) return { row: NO_ACTION, choices: undefined };
-    return {
-      row: rows[0]!,
-      choices: new Choices(
-        rows,
-        action.selector.map((member) => member.weight),
-      ),
-    };
+    const choices = action.selector.map((member) => ({
+      row: this.rowOf(member),
+      weight: member.weight,
+      watchPort: member.watchPort,
+    }));
+    return { row: NO_ACTION, choices: new Choices(choices, this.ports) };
   }
 
   private rowOf(call: ActionCall | undefined): ActionRow {

@@ -5,7 +5,7 @@ import type { Program, Table } from '../bmv2/program.ts';
 import { parameterWords } from '../compile/action.ts';
 import type { CompiledProgram, ENVIRONMENT_NAMES, LIBRARY_NAMES } from '../compile/compile-program.ts';
 import { keyLayout } from '../compile/table.ts';
-import type { ActionCall, ProgramControl, Replica } from '../control.ts';
+import type { ActionCall, DigestControl, ProgramControl, Replica, ValueSetControl } from '../control.ts';
 import type { Frame } from '../ports/port.ts';
 import * as arithmetic from './arithmetic.ts';
 import { CounterArray } from './counters.ts';
@@ -13,6 +13,7 @@ import { allocate, part } from './frames.ts';
 import * as hashes from './hashes.ts';
 import { MatchTable, type TableShape } from './match-table.ts';
 import { MeterArray } from './meters.ts';
+import type { PortStates } from './port-states.ts';
 import { RegisterArray } from './registers.ts';
 import { ReplicationEngine } from './replication.ts';
 
@@ -29,6 +30,7 @@ export interface Surroundings {
   readonly clock: Clock;
   readonly random: Random;
   readonly statistics: PacketStatistics;
+  readonly ports: PortStates;
   /** Frames in the port's transmit queue. */
   queueDepth(port: number): number;
   transmit(port: number, frame: Frame): void;
@@ -70,14 +72,17 @@ export class RunningProgram implements ProgramControl {
   readonly counters: ReadonlyMap<string, CounterArray>;
   readonly meters: ReadonlyMap<string, MeterArray>;
   readonly registers: ReadonlyMap<string, RegisterArray>;
+  readonly digests: ReadonlyMap<string, DigestControl>;
+  readonly valueSets: ReadonlyMap<string, ValueSetControl>;
   readonly actions: ProgramControl['actions'];
+  onDigest: ProgramControl['onDigest'];
   /** Runs a packet to completion. */
   readonly receive: Receive;
-  private readonly replication = new ReplicationEngine();
+  private readonly replication: ReplicationEngine;
 
   constructor(program: Program, factory: ProgramFactory, surroundings: Surroundings) {
     const nowUs = () => surroundings.clock.nowUs();
-    const tables = program.tables.map((table) => new MatchTable(tableShape(table), nowUs));
+    const tables = program.tables.map((table) => new MatchTable(tableShape(table), nowUs, surroundings.ports));
     const counters = program.counters.map(({ name, size }) => new CounterArray(name, size));
     const meters = program.meters.map(({ name, size, unit }) => new MeterArray(name, size, unit, nowUs));
     const registers = program.registers.map(({ name, size, widthBits }) => new RegisterArray(name, size, widthBits));
@@ -85,7 +90,10 @@ export class RunningProgram implements ProgramControl {
     this.counters = byName(counters.filter((_, i) => program.counters[i]!.directTable === undefined));
     this.meters = byName(meters);
     this.registers = byName(registers);
+    this.digests = new Map();
+    this.valueSets = new Map();
     this.actions = declaredActions(program);
+    this.replication = new ReplicationEngine(surroundings.ports);
     const environment: Environment = {
       tables,
       counters,
@@ -111,12 +119,12 @@ export class RunningProgram implements ProgramControl {
     this.replication.deleteMulticastGroup(id);
   }
 
-  setCloneSession(): void {
-    this.replication.setCloneSession();
+  setCloneSession(id: number, replicas: readonly Replica[], truncateBytes: number): void {
+    this.replication.setCloneSession(id, replicas, truncateBytes);
   }
 
-  deleteCloneSession(): void {
-    this.replication.deleteCloneSession();
+  deleteCloneSession(id: number): void {
+    this.replication.deleteCloneSession(id);
   }
 }
 
@@ -162,6 +170,7 @@ function tableShape(table: Table): TableShape {
       };
     }),
     hasCounter: table.directCounter !== undefined,
+    meterUnit: undefined,
     defaultCall: call(table.defaultCall),
     entries: table.entries.map(({ match, priority, call: own }) => ({ match, priority, action: call(own)! })),
   };

@@ -4,6 +4,7 @@ import { DdfError } from '../../../base/errors.ts';
 import type { ActionCall, EntryHandle, MatchValue } from '../../../switch/control.ts';
 import type { Entry } from '../../../switch/runtime/entry.ts';
 import { MatchTable, type TableShape } from '../../../switch/runtime/match-table.ts';
+import { PortStates } from '../../../switch/runtime/port-states.ts';
 
 type Kind = 'exact' | 'lpm' | 'ternary' | 'range';
 type Key = TableShape['keys'][number];
@@ -23,6 +24,7 @@ function shapeOf(keys: readonly (readonly [Kind, number])[], size = 1000): Table
     words: word,
     actions: [{ name: 'act', parameters: [{ widthBits: 32, word: 0 }], words: 1 }],
     hasCounter: true,
+    meterUnit: undefined,
     defaultCall: undefined,
     entries: [],
   };
@@ -145,7 +147,7 @@ describe.each(SHAPES.map((keys) => [keys.map(([kind, width]) => `${kind} ${width
       });
       fc.assert(
         fc.property(fc.array(step, { maxLength: 120 }), (steps) => {
-          const table = new MatchTable(shape, () => 0);
+          const table = new MatchTable(shape, () => 0, new PortStates());
           const model: { handle: EntryHandle; order: number; value: number }[] = [];
           let order = 0;
           for (const { kind, match, priority, pick, values } of steps) {
@@ -185,7 +187,7 @@ describe('a table', () => {
   const exact = (value: number): MatchValue[] => [{ kind: 'exact', value: BigInt(value) }];
 
   test('is full at its size, and refuses an entry twice', () => {
-    const table = new MatchTable(shapeOf([['exact', 32]], 2), () => 0);
+    const table = new MatchTable(shapeOf([['exact', 32]], 2), () => 0, new PortStates());
     table.insert(exact(1), 0, act(1));
     expect(() => table.insert(exact(1), 0, act(2))).toThrow(expect.objectContaining({ code: 'ALREADY_EXISTS' }));
     const second = table.insert(exact(2), 0, act(2));
@@ -198,7 +200,7 @@ describe('a table', () => {
 
   test('holds thousands of entries through growth and deletion', () => {
     const shape = shapeOf([['exact', 32]], 20_000);
-    const table = new MatchTable(shape, () => 0);
+    const table = new MatchTable(shape, () => 0, new PortStates());
     const handles = Array.from({ length: 20_000 }, (_, i) => table.insert(exact(i * 65_537), 0, act(i)));
     for (let i = 0; i < 20_000; i += 2) table.delete(handles[i]!);
     for (let i = 0; i < 20_000; i++)
@@ -209,7 +211,7 @@ describe('a table', () => {
 
   test('keeps counters when an entry is modified, and knows when it was last hit', () => {
     let nowUs = 5;
-    const table = new MatchTable(shapeOf([['exact', 32]]), () => nowUs);
+    const table = new MatchTable(shapeOf([['exact', 32]]), () => nowUs, new PortStates());
     const handle = table.insert(exact(1), 0, act(1));
     expect(table.lastHitUs(handle)).toBe(5);
     table.setCounter(handle, { packets: 3n, bytes: 300n });
@@ -221,7 +223,7 @@ describe('a table', () => {
   });
 
   test('has the default of the program until another is set, and again after', () => {
-    const table = new MatchTable({ ...shapeOf([['exact', 32]]), defaultCall: act(7) }, () => 0);
+    const table = new MatchTable({ ...shapeOf([['exact', 32]]), defaultCall: act(7) }, () => 0, new PortStates());
     expect(table.miss.data[0]).toBe(7);
     table.setDefault(act(8));
     expect(table.miss.data[0]).toBe(8);
@@ -235,6 +237,7 @@ describe('a table', () => {
     const table = new MatchTable(
       { ...shapeOf([['exact', 32]]), entries: [{ match: exact(1), priority: 0, action: act(1) }] },
       () => 0,
+      new PortStates(),
     );
     const own = table.insert(exact(2), 0, act(2));
     expect([...table.entries()].map((entry) => table.isConst(entry))).toEqual([true, false]);
@@ -242,7 +245,7 @@ describe('a table', () => {
   });
 
   test('shares a selector among its members by weight', () => {
-    const table = new MatchTable(shapeOf([['exact', 32]]), () => 0);
+    const table = new MatchTable(shapeOf([['exact', 32]]), () => 0, new PortStates());
     const member = (value: number, weight: number) => ({ ...act(value), weight });
     table.insert(exact(1), 0, { selector: [member(1, 1), member(2, 3)] });
     const choices = table.index.find1(1)!.choices!;
@@ -256,7 +259,7 @@ describe('a table', () => {
   });
 
   test('refuses actions that it does not have', () => {
-    const table = new MatchTable(shapeOf([['exact', 32]]), () => 0);
+    const table = new MatchTable(shapeOf([['exact', 32]]), () => 0, new PortStates());
     expect(() => table.insert(exact(1), 0, { action: 'nope', params: [] })).toThrow(DdfError);
     expect(() => table.insert(exact(1), 0, { action: 'act', params: [] })).toThrow(DdfError);
     expect(() => table.insert([], 0, act(1))).toThrow(DdfError);

@@ -23,6 +23,7 @@ export class FakeDevice implements DeviceControl {
   program: FakeProgram | undefined;
   onCpuFrame: ((frame: Uint8Array) => void) | undefined;
   readonly sent: Uint8Array[] = [];
+  private readonly down = new Set<number>();
 
   constructor(deviceId: bigint) {
     this.deviceId = deviceId;
@@ -42,6 +43,15 @@ export class FakeDevice implements DeviceControl {
   sendFromCpu(frame: Uint8Array): void {
     this.sent.push(frame);
   }
+
+  setPortUp(port: number, up: boolean): void {
+    if (up) this.down.delete(port);
+    else this.down.add(port);
+  }
+
+  isPortUp(port: number): boolean {
+    return !this.down.has(port);
+  }
 }
 
 export class FakeProgram implements ProgramControl {
@@ -51,6 +61,9 @@ export class FakeProgram implements ProgramControl {
   readonly meters;
   readonly registers;
   readonly actions;
+  readonly digests = new Map<string, never>();
+  readonly valueSets = new Map<string, never>();
+  onDigest: ProgramControl['onDigest'];
   readonly groups = new Map<number, readonly Replica[]>();
   readonly sessions = new Map<number, { replicas: readonly Replica[]; truncateBytes: number }>();
 
@@ -139,11 +152,16 @@ export class FakeTable implements TableControl {
   private readonly info: TableInfo;
   private readonly installed = new Set<FakeEntry>();
   private default: ActionCall = DROP;
+  private missed: CounterValue = NOTHING;
+  private missedMeter: MeterConfig | undefined;
+  private readonly meters = new Map<FakeEntry, MeterConfig | undefined>();
+  readonly hasMeter: boolean;
 
   constructor(info: TableInfo) {
     this.info = info;
     this.name = info.name;
     this.size = info.size;
+    this.hasMeter = info.directMeter !== undefined;
     // As p4c compiles optional keys.
     this.keys = info.fields.map(({ name, kind, widthBits }) => ({
       name,
@@ -213,6 +231,30 @@ export class FakeTable implements TableControl {
 
   setCounter(handle: EntryHandle, value: CounterValue): void {
     this.own(handle).counter = value;
+  }
+
+  defaultCounter(): CounterValue | undefined {
+    return this.info.directCounter === undefined ? undefined : this.missed;
+  }
+
+  setDefaultCounter(value: CounterValue): void {
+    this.missed = value;
+  }
+
+  meterConfig(handle: EntryHandle): MeterConfig | undefined {
+    return this.meters.get(this.own(handle));
+  }
+
+  configureMeter(handle: EntryHandle, config: MeterConfig | undefined): void {
+    this.meters.set(this.own(handle), config);
+  }
+
+  defaultMeterConfig(): MeterConfig | undefined {
+    return this.missedMeter;
+  }
+
+  configureDefaultMeter(config: MeterConfig | undefined): void {
+    this.missedMeter = config;
   }
 
   lastHitUs(): number {
