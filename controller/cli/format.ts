@@ -38,7 +38,7 @@ export function bar(fraction: number, width = 30): string {
 
 export function versionText(version: VersionView): string {
   return [
-    `${version.object} version ${version.version}: ${bytes(version.sizeBytes)}, ${version.holders} holders, sha256 ${version.rootSha256}`,
+    `${version.object} version ${version.version}: ${bytes(version.sizeBytes)}, ${version.holders} ${version.holders === 1 ? 'holder' : 'holders'}, sha256 ${version.rootSha256}`,
     ...version.payloads.map(
       ({ base, sizeBytes, memoryNodes }) =>
         `  ${base === null ? 'full image' : `delta from ${base}`}: ${bytes(sizeBytes)} on ${memoryNodes.join(', ')}`,

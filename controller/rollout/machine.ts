@@ -96,7 +96,9 @@ function start(draft: Draft): void {
   if (rollout.state !== 'queued') return;
   draft.do({ type: 'timer', key: 'deadline', afterUs: rollout.limits.deadlineUs });
   draft.do({ type: 'timer', key: 'limit', afterUs: rollout.limits.limitUs });
-  draft.enter('planned', `${serversText(Object.keys(rollout.servers).length)}, ${rollout.transfers.length} transfers`);
+  const { length } = rollout.transfers;
+  const transfers = length === 1 ? '1 transfer' : `${length} transfers`;
+  draft.enter('planned', `${serversText(Object.keys(rollout.servers).length)}, ${transfers}`);
   for (const { label } of rollout.transfers) {
     draft.setPhase(label, 'installing');
     draft.do({ type: 'install', label });
@@ -111,7 +113,10 @@ function installed(draft: Draft, label: number): void {
   draft.setPhase(label, 'preparing');
   draft.do({ type: 'cancel-timer', key: `install:${label}` });
   draft.do({ type: 'timer', key: `prepare:${label}`, afterUs: draft.rollout.limits.prepareUs });
-  draft.note('transfer', `transfer ${label}: the tree is installed, ${serversText(transfer.receivers.length)} prepare`);
+  draft.note(
+    'transfer',
+    `transfer ${label}: the tree is installed, preparing ${serversText(transfer.receivers.length)}`,
+  );
   draft.persist();
   for (const name of membersOf(draft, label)) prepare(draft, name);
 }
