@@ -59,7 +59,7 @@ export class ApiClient {
       ...(signal === undefined ? {} : { signal }),
     }).catch((cause: unknown) => {
       throw new DdfError('AGENT_UNREACHABLE', `no controller answers at ${this.url}`, {
-        remedy: 'Start one with `npm start -- --serve`, or name another with --url or DDF_URL.',
+        remedy: 'Start one with `npm start -- --serve --port 8080`, or name another with --url or DDF_URL.',
         recoverable: true,
         cause,
       });
