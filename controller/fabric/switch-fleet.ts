@@ -234,7 +234,12 @@ export class SwitchFleet {
       } else if (event.type === 'failed') {
         member.failure = event.error;
         logger.warn({ switch: name, error: event.error.describe() }, 'switch is not as it should be');
-      } else logger.info({ switch: name, result: event.result }, 'pipeline');
+      } else if (event.type === 'drift')
+        logger.warn(
+          { switch: name, entities: event.entities, example: event.example },
+          'somebody else wrote to the switch',
+        );
+      else logger.info({ switch: name, result: event.result }, 'pipeline');
     });
     const responder = createNeighbourResponder(graph, name);
     connection.onPacket = ({ payload, metadata }) => {

@@ -10,19 +10,18 @@ const MAX_MESSAGE_BYTES = 64 * 1024 * 1024;
 
 export type UnaryMethod = 'Write' | 'SetForwardingPipelineConfig' | 'GetForwardingPipelineConfig' | 'Capabilities';
 
-export interface ChannelSettings {
-  /** `host:port`. */
-  readonly address: string;
-  /** Silence after which the connection is probed, milliseconds; the probe has half of it to return. */
-  readonly keepaliveMs: number;
-}
-
-/** One gRPC connection (an HTTP/2 session of its own) to a P4Runtime server. Every call has a deadline and can be cancelled. */
+/**
+ * One gRPC connection (an HTTP/2 session of its own) to a P4Runtime server. Every call has a deadline and can be cancelled.
+ *
+ * No HTTP/2 pings: servers on gRPC's C++ core take more than two within five minutes without data for abuse and end the connection
+ * (ENHANCE_YOUR_CALM). Deadlines notice what pings would, and Mastership keeps an idle stream under watch with calls.
+ */
 export class P4RuntimeChannel {
   private readonly client: Client;
   private readonly active = new Set<{ cancel(): void }>();
 
-  constructor({ address, keepaliveMs }: ChannelSettings) {
+  /** @param address `host:port` */
+  constructor(address: string) {
     this.client = new Client(address, credentials.createInsecure(), {
       // Switches are neighbours, not web sites: an http_proxy of the environment breaks gRPC.
       'grpc.enable_http_proxy': 0,
@@ -30,9 +29,6 @@ export class P4RuntimeChannel {
       'grpc.use_local_subchannel_pool': 1,
       'grpc.max_receive_message_length': MAX_MESSAGE_BYTES,
       'grpc.max_send_message_length': MAX_MESSAGE_BYTES,
-      'grpc.keepalive_time_ms': keepaliveMs,
-      'grpc.keepalive_timeout_ms': Math.ceil(keepaliveMs / 2),
-      'grpc.keepalive_permit_without_calls': 1,
       // The connection is supervised one level up, where a new attempt makes a new channel.
       'grpc.enable_retries': 0,
       'grpc.service_config_disable_resolution': 1,
@@ -93,7 +89,7 @@ export class P4RuntimeChannel {
     });
   }
 
-  /** StreamChannel has no deadline: it lasts as long as the mastership; keepalives notice when the other end is gone. */
+  /** StreamChannel has no deadline: it lasts as long as the mastership. */
   openStream(): ClientDuplexStream<MessageInput<StreamMessageRequest>, StreamMessageResponse> {
     const { path, requestSerialize, responseDeserialize } = METHODS.StreamChannel!;
     return this.client.makeBidiStreamRequest<MessageInput<StreamMessageRequest>, StreamMessageResponse>(
@@ -122,7 +118,7 @@ export function statusName(code: number): string {
 }
 
 /** Whether the other end could not be asked, or did not answer. */
-function isUnreachable(code: number): boolean {
+export function isUnreachable(code: number): boolean {
   return code === status.DEADLINE_EXCEEDED || code === status.UNAVAILABLE || code === status.CANCELLED;
 }
 
@@ -131,15 +127,15 @@ export function isOutcomeUnknown(code: number): boolean {
   return isUnreachable(code) || code === status.UNKNOWN || code === status.INTERNAL || code === status.DATA_LOSS;
 }
 
-/** A failure of a whole call as one of ours. */
-export function callError(switchName: string, what: string, error: unknown): DdfError {
+/** A failure of a whole call as one of ours. @param place the switch, and what else tells where */
+export function callError(place: string, what: string, error: unknown): DdfError {
   if (error instanceof DdfError) return error;
   if (!isServiceError(error))
     return new DdfError('INTERNAL', `${what} failed: ${String(error)}`, {
-      where: `switch ${switchName}`,
+      where: `switch ${place}`,
       cause: error,
     });
-  const where = `switch ${switchName}`;
+  const where = `switch ${place}`;
   const message = `${what} failed: ${statusName(error.code)} ${error.details}`.trimEnd();
   if (error.code === status.PERMISSION_DENIED)
     return new DdfError('NOT_PRIMARY', message, {
@@ -153,6 +149,12 @@ export function callError(switchName: string, what: string, error: unknown): Ddf
       where,
       remedy: 'It is tried again; check that the switch runs if this persists.',
       recoverable: true,
+      cause: error,
+    });
+  if (error.code === status.UNIMPLEMENTED)
+    return new DdfError('SWITCH_REJECTED', message, {
+      where,
+      remedy: 'This kind of switch does not serve it: docs/targets.md says what does.',
       cause: error,
     });
   return new DdfError('SWITCH_REJECTED', message, { where, cause: error });

@@ -4,6 +4,7 @@ import { createRandom, type Random } from '../../base/random.ts';
 import {
   type CapabilitiesResponse,
   type CounterData,
+  type DigestList,
   type Entity,
   type GetForwardingPipelineConfigRequest,
   type GetForwardingPipelineConfigResponse,
@@ -12,6 +13,7 @@ import {
   type ReadResponse,
   GetForwardingPipelineConfigRequestResponseType as ResponseType,
   type SetForwardingPipelineConfigRequest,
+  type TableEntry,
   type Uint128,
   type Update,
   type WriteRequest,
@@ -19,18 +21,15 @@ import {
 import { P4InfoIndex } from '../../wire/p4runtime/p4info-index.ts';
 import { PacketMetadataCodec } from '../../wire/p4runtime/packet-metadata.ts';
 import type { MessageInput } from '../../wire/proto.ts';
-import { BoundedQueue } from './bounded-queue.ts';
 import { callError, isOutcomeUnknown, isServiceError, P4RuntimeChannel, type UnaryMethod } from './calls.ts';
 import { describeEntity } from './entity-text.ts';
+import { type ReceivedPacket, StreamInbox } from './inbox.ts';
 import { Mastership, type MastershipState } from './mastership.ts';
 import type { Pipeline } from './pipeline.ts';
 import { decodeUpdateFailures, type UpdateFailure } from './write-outcome.ts';
 
 /** Larger Write failures do not fit into the trailer that grpc-js can read: the call would hang instead of failing. */
 export const MAX_BATCH_UPDATES = 256;
-
-/** Packets handed to the handler before other messages of the stream get their turn. */
-const PACKETS_PER_TURN = 64;
 
 export interface SwitchConnectionOptions {
   /** The switch's name in the topology, for messages. */
@@ -44,7 +43,7 @@ export interface SwitchConnectionOptions {
   readonly callTimeoutMs?: number;
   /** Deadline of a call that carries a pipeline, milliseconds. Default 60,000. */
   readonly pipelineTimeoutMs?: number;
-  /** Silence after which a connection is probed, milliseconds. Default 10,000. */
+  /** Pause between the calls that show whether an idle stream's connection still stands, milliseconds. Default 10,000. */
   readonly keepaliveMs?: number;
   /** Pause before the first and before the later attempts to reconnect, milliseconds; it doubles in between. Default 100 and 5,000. */
   readonly reconnectFirstMs?: number;
@@ -57,11 +56,7 @@ export interface SwitchConnectionOptions {
 
 export type ConnectionState = MastershipState;
 
-/** A packet-in with its metadata by name, as P4Info calls it. */
-export interface ReceivedPacket {
-  readonly payload: Uint8Array;
-  readonly metadata: Readonly<Record<string, bigint>>;
-}
+export type { ReceivedPacket };
 
 export interface CounterValue {
   readonly packets: bigint;
@@ -89,46 +84,54 @@ export class SwitchConnection {
   private readonly callTimeoutMs: number;
   private readonly mastership: Mastership;
   private readonly listeners = new Set<(state: ConnectionState) => void>();
-  private readonly packets: BoundedQueue<ReceivedPacket>;
+  private readonly inbox: StreamInbox;
   private calls: P4RuntimeChannel | undefined;
   private program: P4InfoIndex | undefined;
-  private packetIn: PacketMetadataCodec | undefined;
   private packetOut: PacketMetadataCodec | undefined;
-  private draining: NodeJS.Immediate | undefined;
-  private malformedPackets = 0;
-  /** Called with packet-ins, in order and never from within a call of this class. */
-  onPacket: ((packet: ReceivedPacket) => void) | undefined;
 
   constructor(options: SwitchConnectionOptions) {
     this.options = options;
     this.name = options.name;
     this.deviceId = BigInt(options.deviceId);
     this.callTimeoutMs = options.callTimeoutMs ?? 10_000;
-    const queueLength = options.packetQueueLength ?? 1024;
-    this.packets = new BoundedQueue(queueLength);
+    const packetQueueLength = options.packetQueueLength ?? 1024;
+    this.inbox = new StreamInbox({
+      packetQueueLength,
+      acknowledge: (ack) => this.mastership.acknowledgeDigest(ack),
+    });
     this.mastership = new Mastership({
       name: options.name,
-      channel: this.channelSettings(),
+      address: options.address,
       deviceId: this.deviceId,
       electionId: options.electionId,
       answerTimeoutMs: this.callTimeoutMs,
+      keepaliveMs: options.keepaliveMs ?? 10_000,
       reconnectFirstMs: options.reconnectFirstMs ?? 100,
       reconnectMaximumMs: options.reconnectMaximumMs ?? 5_000,
-      packetQueueLength: queueLength,
+      packetQueueLength,
       random: options.random ?? createRandom(`connection/${options.name}`),
       onState: (state) => this.stateChanged(state),
-      onPacket: (packet) => {
-        // Before the pipeline is known the metadata mean nothing.
-        if (this.packetIn === undefined) return;
-        try {
-          this.packets.push({ payload: packet.payload, metadata: this.packetIn.toValues(packet.metadata) });
-        } catch {
-          this.malformedPackets++;
-          return;
-        }
-        this.draining ??= setImmediate(() => this.drainPackets());
-      },
+      onMessage: (message) => this.inbox.receive(message),
     });
+  }
+
+  /** Called with packet-ins, in order and never from within a call of this class. */
+  set onPacket(handler: ((packet: ReceivedPacket) => void) | undefined) {
+    this.inbox.onPacket = handler;
+  }
+
+  get onPacket(): ((packet: ReceivedPacket) => void) | undefined {
+    return this.inbox.onPacket;
+  }
+
+  /** Called with digest lists, repetitions excepted. A list is acknowledged when the handler is done, and comes again if it fails. */
+  set onDigest(handler: ((list: DigestList) => void | Promise<void>) | undefined) {
+    this.inbox.onDigest = handler;
+  }
+
+  /** Called with entries that have not been hit for their time-out. A hint: an entry may be gone, or hit, by now. */
+  set onIdle(handler: ((entries: readonly TableEntry[]) => void) | undefined) {
+    this.inbox.onIdle = handler;
   }
 
   get state(): ConnectionState {
@@ -147,7 +150,7 @@ export class SwitchConnection {
 
   /** Packets that were lost because a queue was full, or that had metadata of another program. */
   get packetsDropped(): number {
-    return this.packets.dropped + this.mastership.packetsDropped + this.malformedPackets;
+    return this.inbox.packetsDropped + this.mastership.packetsDropped;
   }
 
   /** Connects and bids for mastership, again and again until {@link close}. */
@@ -158,9 +161,7 @@ export class SwitchConnection {
   /** Gives the mastership back and ends everything that is under way. */
   close(): void {
     this.mastership.close();
-    if (this.draining !== undefined) clearImmediate(this.draining);
-    this.draining = undefined;
-    this.packets.clear();
+    this.inbox.close();
   }
 
   /** Calls back with every change of the state. @returns a function that stops it */
@@ -240,7 +241,7 @@ export class SwitchConnection {
       }
     }
     this.program = index;
-    this.packetIn = codecOf(index, 'packet_in');
+    this.inbox.packetIn = codecOf(index, 'packet_in');
     this.packetOut = codecOf(index, 'packet_out');
     return result;
   }
@@ -263,7 +264,7 @@ export class SwitchConnection {
         if (!isServiceError(error)) throw error;
         const failures = decodeUpdateFailures(error, batch);
         if (failures !== undefined) return { kind: 'rejected', failures, error: this.rejection(failures) };
-        const failure = this.failed('Write', error);
+        const failure = callError(`${this.name}, ${this.describeBatch(batch)}`, 'Write', error);
         if (isOutcomeUnknown(error.code)) return { kind: 'unknown', error: failure };
         throw failure;
       }
@@ -359,30 +360,22 @@ export class SwitchConnection {
 
   private callChannel(): P4RuntimeChannel {
     this.mastership.requirePrimary();
-    this.calls ??= new P4RuntimeChannel(this.channelSettings());
+    this.calls ??= new P4RuntimeChannel(this.options.address);
     return this.calls;
-  }
-
-  private channelSettings(): { address: string; keepaliveMs: number } {
-    return { address: this.options.address, keepaliveMs: this.options.keepaliveMs ?? 10_000 };
   }
 
   private stateChanged(state: ConnectionState): void {
     if (state !== 'primary') {
       this.calls?.close();
       this.calls = undefined;
+      this.inbox.forget();
     }
     for (const listener of [...this.listeners]) listener(state);
   }
 
-  private drainPackets(): void {
-    this.draining = undefined;
-    for (let i = 0; i < PACKETS_PER_TURN; i++) {
-      const packet = this.packets.take();
-      if (packet === undefined) return;
-      this.onPacket?.(packet);
-    }
-    if (this.packets.length > 0) this.draining = setImmediate(() => this.drainPackets());
+  private describeBatch([first, ...others]: readonly Update[]): string {
+    const entity = first?.entity === undefined ? 'no entity' : this.describe(first.entity);
+    return others.length === 0 ? entity : `${entity} and ${others.length} more`;
   }
 
   private rejection(failures: readonly UpdateFailure[]): DdfError {

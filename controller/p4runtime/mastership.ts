@@ -2,8 +2,9 @@ import { type ClientDuplexStream, status } from '@grpc/grpc-js';
 import { DdfError } from '../../base/errors.ts';
 import type { Random } from '../../base/random.ts';
 import type {
+  CapabilitiesResponse,
+  DigestListAck,
   MasterArbitrationUpdate,
-  PacketIn,
   PacketOut,
   StreamMessageRequest,
   StreamMessageResponse,
@@ -11,7 +12,7 @@ import type {
 } from '../../wire/p4runtime/messages.ts';
 import type { MessageInput } from '../../wire/proto.ts';
 import { BoundedQueue } from './bounded-queue.ts';
-import { type ChannelSettings, P4RuntimeChannel, statusName } from './calls.ts';
+import { isServiceError, isUnreachable, P4RuntimeChannel, statusName } from './calls.ts';
 import { compareElectionIds, nextElectionId } from './election.ts';
 
 /** `down`: the last attempt failed, another one follows. */
@@ -19,16 +20,19 @@ export type MastershipState = 'connecting' | 'primary' | 'backup' | 'down';
 
 export interface MastershipOptions {
   readonly name: string;
-  readonly channel: ChannelSettings;
+  readonly address: string;
   readonly deviceId: bigint;
   readonly electionId: Uint128;
   readonly answerTimeoutMs: number;
+  /** Pause between the calls that watch the stream's connection. */
+  readonly keepaliveMs: number;
   readonly reconnectFirstMs: number;
   readonly reconnectMaximumMs: number;
   readonly packetQueueLength: number;
   readonly random: Random;
   readonly onState: (state: MastershipState) => void;
-  readonly onPacket: (packet: PacketIn) => void;
+  /** Messages of the stream other than arbitration, while this is primary. */
+  readonly onMessage: (message: StreamMessageResponse) => void;
 }
 
 type Stream = ClientDuplexStream<MessageInput<StreamMessageRequest>, StreamMessageResponse>;
@@ -51,6 +55,7 @@ export class Mastership {
   private failures = 0;
   /** The next thing to do: give an answer up, bid again, reconnect. There is never more than one. */
   private timer: NodeJS.Timeout | undefined;
+  private keepalive: NodeJS.Timeout | undefined;
 
   constructor(options: MastershipOptions) {
     this.options = options;
@@ -88,7 +93,7 @@ export class Mastership {
         recoverable: true,
       });
     throw new DdfError('SWITCH_UNREACHABLE', 'the switch is not connected', {
-      where: `${where} at ${this.options.channel.address}`,
+      where: `${where} at ${this.options.address}`,
       remedy: 'It is tried again; check that the switch runs if this persists.',
       recoverable: true,
       cause: this.lastError,
@@ -107,8 +112,13 @@ export class Mastership {
     return true;
   }
 
+  /** Harmless if the mastership has been lost: the switch repeats what is not acknowledged. */
+  acknowledgeDigest(digestAck: DigestListAck): void {
+    if (this.state === 'primary') this.stream!.write({ digestAck });
+  }
+
   private connect(): void {
-    const channel = new P4RuntimeChannel(this.options.channel);
+    const channel = new P4RuntimeChannel(this.options.address);
     const stream = channel.openStream();
     this.channel = channel;
     this.stream = stream;
@@ -125,6 +135,26 @@ export class Mastership {
       if (this.stream === stream) this.ended(code, details);
     });
     this.bid(this.electionId);
+    this.watch(channel);
+  }
+
+  /**
+   * An idle stream does not tell when the other end is gone. So the connection that carries it carries a small call now and then, whose answer, whatever
+   * it says, shows that it is there.
+   */
+  private watch(channel: P4RuntimeChannel): void {
+    this.keepalive = setTimeout(async () => {
+      try {
+        await channel.unary<object, CapabilitiesResponse>('Capabilities', {}, this.options.answerTimeoutMs);
+      } catch (error) {
+        if (this.channel !== channel) return;
+        if (isServiceError(error) && isUnreachable(error.code)) {
+          this.ended(error.code, `the switch does not answer on the stream's connection`);
+          return;
+        }
+      }
+      if (this.channel === channel) this.watch(channel);
+    }, this.options.keepaliveMs);
   }
 
   private bid(electionId: Uint128): void {
@@ -137,7 +167,7 @@ export class Mastership {
 
   private receive(message: StreamMessageResponse): void {
     if (message.arbitration !== undefined) this.decide(message.arbitration);
-    else if (message.packet !== undefined && this.state === 'primary') this.options.onPacket(message.packet);
+    else if (this.state === 'primary') this.options.onMessage(message);
   }
 
   private decide({ status: verdict, electionId: highest }: MasterArbitrationUpdate): void {
@@ -166,7 +196,7 @@ export class Mastership {
     this.release();
     if (this.closed) return;
     this.lastError = new DdfError('SWITCH_UNREACHABLE', `the stream ended: ${statusName(code)} ${details}`.trimEnd(), {
-      where: `switch ${this.options.name} at ${this.options.channel.address}`,
+      where: `switch ${this.options.name} at ${this.options.address}`,
       remedy: 'It is tried again; check that the switch runs and has this device id if this persists.',
       recoverable: true,
     });
@@ -180,6 +210,7 @@ export class Mastership {
 
   private release(): void {
     clearTimeout(this.timer);
+    clearTimeout(this.keepalive);
     const { stream, channel } = this;
     this.stream = undefined;
     this.channel = undefined;

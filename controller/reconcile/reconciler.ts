@@ -1,12 +1,13 @@
 import { DdfError, toDdfError } from '../../base/errors.ts';
 import { type Entity, type Update, UpdateType } from '../../wire/p4runtime/messages.ts';
 import { P4InfoIndex } from '../../wire/p4runtime/p4info-index.ts';
-import type { MessageInput } from '../../wire/proto.ts';
-import type { SwitchConnection } from '../p4runtime/connection.ts';
+import { MAX_BATCH_UPDATES, type SwitchConnection, type WriteOutcome } from '../p4runtime/connection.ts';
+import { describeEntity } from '../p4runtime/entity-text.ts';
 import type { Pipeline } from '../p4runtime/pipeline.ts';
 import { checkSizes } from '../tables/sizes.ts';
 import { DesiredState } from './desired-state.ts';
-import { applyUpdates, entityMap, type KnownEntity, planWrites } from './diff.ts';
+import { applyUpdates, type EntityMap, type KnownEntity, planWrites } from './diff.ts';
+import { ReadBack } from './read-back.ts';
 
 /** What a reconciler needs of a connection. */
 export type ReconciledSwitch = Pick<SwitchConnection, 'name' | 'state' | 'onState' | 'setPipeline' | 'read' | 'write'>;
@@ -20,15 +21,22 @@ export interface ReconcilerOptions {
   /** Pause before the first and before later attempts after a failure, milliseconds; it doubles in between. Default 500 and 30,000. */
   readonly retryFirstMs?: number;
   readonly retryMaximumMs?: number;
+  /** Pause between audits, milliseconds: reads of the whole switch that find what others wrote to it. Default 60,000; Infinity for none. */
+  readonly auditMs?: number;
 }
 
 export type ReconcilerEvent =
   | { readonly type: 'pipeline'; readonly result: 'installed' | 'unchanged' }
   | { readonly type: 'converged'; readonly inserted: number; readonly modified: number; readonly deleted: number }
+  /** Somebody else wrote to the switch: `entities` are no longer as they were left, for instance `example`. They are put right if they are ours to change. */
+  | { readonly type: 'drift'; readonly entities: number; readonly example: string }
   | { readonly type: 'failed'; readonly error: DdfError };
 
 /** What one attempt may find out of step before it gives up: once because of what it did not know, once because of a race. */
 const MAX_PASSES = 3;
+/** Batches are this many times smaller after one whose outcome the switch did not tell. */
+const BATCH_DIVISOR = 4;
+const NOT_FOUND = 5;
 
 /**
  * Keeps one switch as it should be, and is the only one that writes to it. Owners (`base`, `transfer:7`) say what they want; {@link converge} writes the
@@ -45,6 +53,11 @@ export class Reconciler {
   private readonly own = new Map<string, KnownEntity>();
   /** What the switch holds; undefined when it has to be read. */
   private actual: Map<string, KnownEntity> | undefined;
+  private readonly readBack: ReadBack;
+  /** Updates in a batch: fewer where a switch is too slow for more, or says too much about them (its details then do not fit into a trailer). */
+  private batchSize = MAX_BATCH_UPDATES;
+  private auditDue = false;
+  private audit: NodeJS.Timeout | undefined;
   /** Whether the switch is known to run the program in this mastership. */
   private programmed = false;
   private running: Promise<void> | undefined;
@@ -58,9 +71,13 @@ export class Reconciler {
     this.options = options;
     this.connection = options.connection;
     this.index = new P4InfoIndex(options.pipeline.p4info);
+    this.readBack = new ReadBack(options.connection, this.index);
     this.stopWatching = this.connection.onState((state) => {
       this.programmed = false;
       this.actual = undefined;
+      this.batchSize = MAX_BATCH_UPDATES;
+      this.readBack.forget();
+      clearTimeout(this.audit);
       if (state === 'primary') this.convergeInBackground();
       else clearTimeout(this.retry);
     });
@@ -127,6 +144,7 @@ export class Reconciler {
   close(): void {
     this.closed = true;
     clearTimeout(this.retry);
+    clearTimeout(this.audit);
     this.stopWatching();
     this.listeners.clear();
   }
@@ -147,13 +165,26 @@ export class Reconciler {
     this.retry = setTimeout(() => this.convergeInBackground(), delayMs);
   }
 
+  private scheduleAudit(): void {
+    clearTimeout(this.audit);
+    const { auditMs = 60_000 } = this.options;
+    if (this.closed || this.connection.state !== 'primary' || auditMs === Number.POSITIVE_INFINITY) return;
+    this.audit = setTimeout(() => {
+      this.auditDue = true;
+      this.convergeInBackground();
+    }, auditMs);
+  }
+
   private async run(): Promise<void> {
     try {
       await this.runPasses();
       this.failures = 0;
       clearTimeout(this.retry);
+      this.scheduleAudit();
     } catch (error) {
       const failure = toDdfError(error);
+      // Whatever went wrong, the program may be part of it: its cookie is cheap to ask for.
+      this.programmed = false;
       this.scheduleRetry();
       this.emit({ type: 'failed', error: failure });
       throw failure;
@@ -164,56 +195,70 @@ export class Reconciler {
     if (this.closed)
       throw new DdfError('CANCELLED', 'the reconciler is closed', { where: `switch ${this.connection.name}` });
     const counts = { inserted: 0, modified: 0, deleted: 0 };
-    for (let pass = 1; ; pass++) {
-      if (!this.programmed) {
-        const result = await this.connection.setPipeline(this.options.pipeline);
-        this.programmed = true;
-        this.emit({ type: 'pipeline', result });
-      }
-      this.actual ??= await this.readAll();
-      const problem = await this.writeDifference(this.actual, counts);
-      if (problem === undefined) break;
+    for (let pass = 1; ; ) {
+      const actual = await this.currentState();
+      const outcome = await this.writeDifference(actual, counts);
+      if (outcome.kind === 'applied') break;
+      const sameMastership = this.actual === actual;
       // Not what we thought it was: look again.
       this.actual = undefined;
-      if (pass === MAX_PASSES) throw problem;
+      if (outcome.kind === 'unknown' && sameMastership && this.batchSize > 1)
+        this.batchSize = Math.max(1, Math.floor(this.batchSize / BATCH_DIVISOR));
+      else if (pass++ === MAX_PASSES) throw outcome.error;
     }
     this.emit({ type: 'converged', ...counts });
   }
 
-  /** @returns why the switch is not as desired although all could be written, or undefined */
+  /** What the switch holds, after it was given its program; read if that is not known, or is to be audited. */
+  private async currentState(): Promise<Map<string, KnownEntity>> {
+    const isAudit = this.auditDue;
+    this.auditDue = false;
+    if (!this.programmed || isAudit) {
+      const result = await this.connection.setPipeline(this.options.pipeline);
+      // A program that was loaded behind our back begins with nothing.
+      if (result === 'installed') this.actual = undefined;
+      if (!this.programmed || result === 'installed') this.emit({ type: 'pipeline', result });
+      this.programmed = true;
+    }
+    const believed = this.actual;
+    if (believed !== undefined && !isAudit) return believed;
+    const actual = await this.readBack.read(this.own);
+    // The mastership may have ended and begun anew meanwhile: then what was read says nothing about now.
+    if (believed !== undefined && this.actual !== believed) throw this.lost();
+    if (believed !== undefined) this.reportDrift(believed, actual);
+    this.actual = actual;
+    return actual;
+  }
+
+  private reportDrift(believed: EntityMap, actual: EntityMap): void {
+    const different = [
+      ...[...believed.values()].filter(({ key, value }) => actual.get(key)?.value !== value),
+      ...[...actual.values()].filter(({ key }) => !believed.has(key)),
+    ];
+    const [first] = different;
+    if (first === undefined) return;
+    this.emit({ type: 'drift', entities: different.length, example: describeEntity(this.index, first.entity) });
+  }
+
   private async writeDifference(
     actual: Map<string, KnownEntity>,
     counts: { inserted: number; modified: number; deleted: number },
-  ): Promise<DdfError | undefined> {
+  ): Promise<WriteOutcome> {
     const phases = planWrites(this.desired.entities, actual, {
       mayRemove: (key) => this.own.has(key) || this.options.foreign !== 'keep',
       tableSize: (tableId) => this.index.tables.get(tableId)?.size ?? Number.POSITIVE_INFINITY,
     });
-    for (const phase of phases) {
-      const outcome = await this.connection.write(phase);
-      if (outcome.kind !== 'applied') return outcome.error;
-      applyUpdates(actual, phase);
-      count(counts, phase);
-    }
-    if (this.actual !== actual) return this.lost();
+    for (const phase of phases)
+      for (let start = 0; start < phase.length; start += this.batchSize) {
+        const batch = phase.slice(start, start + this.batchSize);
+        const outcome = await this.connection.write(batch);
+        if (outcome.kind !== 'applied' && !isAsWished(outcome)) return outcome;
+        applyUpdates(actual, batch);
+        count(counts, batch);
+      }
+    if (this.actual !== actual) return { kind: 'unknown', error: this.lost() };
     for (const key of this.own.keys()) if (!this.desired.entities.has(key) && !actual.has(key)) this.own.delete(key);
-    return undefined;
-  }
-
-  /** Everything that we may have to change: all tables and groups, and the defaults and meters that we want or have set. */
-  private async readAll(): Promise<Map<string, KnownEntity>> {
-    const filters: MessageInput<Entity>[] = [];
-    for (const table of this.index.tables)
-      if (!table.isConst && table.fields.length > 0) filters.push({ tableEntry: { tableId: table.id } });
-    filters.push({ packetReplicationEngineEntry: { multicastGroupEntry: { multicastGroupId: 0 } } });
-    for (const { kind, entity } of this.own.values()) {
-      if (kind === 'default action')
-        filters.push({ tableEntry: { tableId: entity.tableEntry!.tableId, isDefaultAction: true } });
-      if (kind === 'meter')
-        filters.push({ meterEntry: { meterId: entity.meterEntry!.meterId, index: entity.meterEntry!.index } });
-    }
-    const entities = await this.connection.read(filters);
-    return entityMap(entities.filter(({ tableEntry }) => tableEntry?.isConst !== true));
+    return { kind: 'applied' };
   }
 
   private lost(): DdfError {
@@ -227,6 +272,14 @@ export class Reconciler {
   private emit(event: ReconcilerEvent): void {
     for (const listener of [...this.listeners]) listener(event);
   }
+}
+
+/** Whether all that was refused is to delete what is not there. */
+function isAsWished(outcome: WriteOutcome): boolean {
+  return (
+    outcome.kind === 'rejected' &&
+    outcome.failures.every(({ update, code }) => update.type === UpdateType.DELETE && code === NOT_FOUND)
+  );
 }
 
 function count(counts: { inserted: number; modified: number; deleted: number }, applied: readonly Update[]): void {
