@@ -9,6 +9,7 @@ import {
   status,
 } from '@grpc/grpc-js';
 import type {
+  DigestListAck,
   Entity,
   MasterArbitrationUpdate,
   P4Error,
@@ -38,6 +39,7 @@ export class FakeServer {
   readonly writes: WriteRequest[] = [];
   readonly pipelines: SetForwardingPipelineConfigRequest[] = [];
   readonly reads: ReadRequest[] = [];
+  readonly acks: DigestListAck[] = [];
   /** Answers a bid; default: primary. `undefined`: no answer. */
   onBid: (bid: MasterArbitrationUpdate, stream: ServerStream) => MessageInput<MasterArbitrationUpdate> | undefined = (
     bid,
@@ -45,6 +47,8 @@ export class FakeServer {
   answerWrite: (request: WriteRequest) => WriteAnswer = () => 'ok';
   /** Replies to a Read, one message each. */
   chunks: readonly (readonly MessageInput<Entity>[])[] = [];
+  /** Consulted before: the code of a refusal, or other chunks. */
+  answerRead: (request: ReadRequest) => number | readonly (readonly MessageInput<Entity>[])[] = () => this.chunks;
   cookie: bigint | undefined;
   refusePipeline: { code: number; details: string } | undefined;
   capabilities: string | undefined = '1.5.0';
@@ -56,7 +60,7 @@ export class FakeServer {
 
   /** @param port 0: any */
   static async listen(port = 0): Promise<FakeServer> {
-    const server = new Server();
+    const server = new Server({ 'grpc.max_receive_message_length': -1 });
     let fake: FakeServer | undefined;
     server.addService(serviceDefinition('p4.v1.P4Runtime'), {
       StreamChannel: (stream: ServerStream) => fake!.open(stream),
@@ -64,7 +68,12 @@ export class FakeServer {
         fake!.write(call.request, callback),
       Read: (call: ServerWritableStream<ReadRequest, MessageInput<ReadResponse>>) => {
         fake!.reads.push(call.request);
-        for (const entities of fake!.chunks) call.write({ entities });
+        const answer = fake!.answerRead(call.request);
+        if (typeof answer === 'number') {
+          call.emit('error', { code: answer, details: 'as told' });
+          return;
+        }
+        for (const entities of answer) call.write({ entities });
         call.end();
       },
       SetForwardingPipelineConfig: (
@@ -110,6 +119,7 @@ export class FakeServer {
     this.streams.add(stream);
     stream.on('data', (message: StreamMessageRequest) => {
       if (message.packet !== undefined) this.packetsOut.push(message.packet);
+      if (message.digestAck !== undefined) this.acks.push(message.digestAck);
       if (message.arbitration === undefined) return;
       this.bids.push(message.arbitration.electionId!);
       const arbitration = this.onBid(message.arbitration, stream);
