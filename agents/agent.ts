@@ -146,6 +146,7 @@ export class AgentCore {
         const label = peekFabricLabel(payload);
         if (label !== undefined) this.role.transfer(label)?.handlePacket(payload);
       };
+      await this.socket.whenBound;
       await this.ranges.listen();
     } catch (error) {
       await this.end('cut');

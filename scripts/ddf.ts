@@ -1,9 +1,17 @@
 import { Command, CommanderError } from 'commander';
 import { DdfError, type ErrorCode, toDdfError } from '../base/errors.ts';
 import { EXIT_CODES, registerCommands } from '../controller/cli/commands.ts';
+import { MAX_LOSS_PERCENT } from './options.ts';
+import { DEFAULT_MTU_BYTES, type RawAgentOptions, runAgent } from './run-agent.ts';
+import {
+  DEFAULT_AGENTS_ADDRESS,
+  DEFAULT_API_ADDRESS,
+  type RawControllerOptions,
+  runController,
+} from './run-controller.ts';
 import { createTerminal } from './terminal.ts';
 import { runUp } from './up.ts';
-import { MAX_LOSS_PERCENT, MAX_SERVERS, type RawUpOptions } from './up-options.ts';
+import { MAX_SERVERS, type RawUpOptions } from './up-options.ts';
 
 /** What is wrong with these is the command line or what it names, not the work. */
 const USAGE_ERRORS: readonly ErrorCode[] = [
@@ -57,6 +65,38 @@ export async function main(commandLine: readonly string[]): Promise<number> {
     .action(async (options: RawUpOptions) => {
       exitCode = await runUp(options, terminal);
     });
+
+  program
+    .command('controller')
+    .description('start the controller of one fabric; SIGTERM ends it')
+    .option('--topology <file>', 'YAML description of the fabric')
+    .option('--switches <list>', 'where their P4Runtime servers are: leaf1=HOST:PORT,...')
+    .option('--switch-base-port <n>', 'instead: on 127.0.0.1, device id 1 at this port, 2 at the next, and so on')
+    .option('--db <file>', 'SQLite database, made if it does not exist')
+    .option('--agents <host:port>', 'where agents attach', DEFAULT_AGENTS_ADDRESS)
+    .option('--api <host:port>', 'where REST is served; it has no tokens yet: keep it local', DEFAULT_API_ADDRESS)
+    .action(async (options: RawControllerOptions) => {
+      exitCode = await runController(options, terminal);
+    });
+
+  for (const kind of ['memory-node', 'gpu-server'] as const) {
+    const command = program
+      .command(kind)
+      .description(`start the agent of a ${kind === 'memory-node' ? 'Memory Node' : 'GPU server'}; SIGTERM ends it`)
+      .option('--name <name>', "this host's name in the controller's topology")
+      .option('--controller <host:port>', 'where the controller listens for agents')
+      .option('--store <directory>', 'where versions are kept')
+      .option('--ip <address>', 'IPv4 address of the interface towards the fabric')
+      .option('--mtu <bytes>', `largest IP packet on that interface (default: ${DEFAULT_MTU_BYTES})`)
+      .option('--range <host:port>', 'where range reads are served (default: --ip and any free port)')
+      .option('--volatile', 'versions need not survive a power failure: do not wait for the disk')
+      .option('--loss <percent>', `throw away datagrams of the fabric, each way, 0 to ${MAX_LOSS_PERCENT}, for tests`)
+      .option('--seed <n>', 'reproduces what --loss throws away (default: another one every time)');
+    if (kind === 'gpu-server') command.option('--receiver-port <n>', 'UDP port of its receiver');
+    command.action(async (options: RawAgentOptions) => {
+      exitCode = await runAgent(kind, options, terminal);
+    });
+  }
 
   registerCommands(program, {
     out: (line) => terminal.out(line),

@@ -5,15 +5,15 @@ const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /**
  * Turns signals into an orderly end: what is raced against it is rejected with CANCELLED, and its owner cleans up. A second signal
- * ends the process at once, after `directory` has been removed.
+ * ends the process at once, after `directory` has been removed if there is one.
  */
 export class Interruption {
   private interrupted = false;
-  private readonly directory: string;
+  private readonly directory: string | undefined;
   private readonly signalled: Promise<never>;
   private reject: (error: Error) => void = () => undefined;
 
-  constructor(directory: string) {
+  constructor(directory?: string) {
     this.directory = directory;
     this.signalled = new Promise<never>((_, reject) => {
       this.reject = reject;
@@ -47,7 +47,7 @@ export class Interruption {
 
   private readonly onSignal = (): void => {
     if (this.interrupted) {
-      rmSync(this.directory, { recursive: true, force: true });
+      if (this.directory !== undefined) rmSync(this.directory, { recursive: true, force: true });
       process.exit(130);
     }
     this.interrupted = true;

@@ -1,4 +1,5 @@
 import { DdfError } from '../base/errors.ts';
+import { lossPercent, MAX_SEED, wholeNumber } from './options.ts';
 
 /** What the command line says, as text; absent options are undefined. */
 export interface RawUpOptions {
@@ -39,8 +40,6 @@ export interface Cohorts {
 }
 
 export const MAX_SERVERS = 256;
-export const MAX_LOSS_PERCENT = 30;
-const MAX_SEED = 0xffffffff;
 
 /**
  * @param topologyServers GPU servers of the topology: as many as there are if the options say nothing
@@ -59,7 +58,7 @@ export function parseUpOptions(raw: RawUpOptions, topologyServers: number): UpOp
     base: raw.base,
     servers: cohorts.current + cohorts.delta + cohorts.full,
     cohorts,
-    loss: raw.loss === undefined ? 1 : percentage(raw.loss),
+    loss: raw.loss === undefined ? 1 : lossPercent('--loss', raw.loss),
     seed: raw.seed === undefined ? 1 : wholeNumber('--seed', raw.seed, 0, MAX_SEED),
     topology: raw.topology,
     port: raw.port === undefined ? 0 : wholeNumber('--port', raw.port, 0, 65535),
@@ -113,18 +112,4 @@ function share(total: number, weights: readonly [number, number, number]): Cohor
   const left = total - counts.reduce((a, b) => a + b, 0);
   for (const index of order.slice(0, left)) counts[index]!++;
   return { current: counts[0]!, delta: counts[1]!, full: counts[2]! };
-}
-
-function wholeNumber(option: string, text: string, lowest: number, highest: number): number {
-  const value = Number(text);
-  if (!/^\d{1,15}$/.test(text) || value < lowest || value > highest)
-    throw new DdfError('INVALID_OPTION', `${option} ${text}: not a whole number from ${lowest} to ${highest}`);
-  return value;
-}
-
-function percentage(text: string): number {
-  const value = Number(text);
-  if (!/^\d+(\.\d+)?$/.test(text) || value > MAX_LOSS_PERCENT)
-    throw new DdfError('INVALID_OPTION', `--loss ${text}: not a number of per cent from 0 to ${MAX_LOSS_PERCENT}`);
-  return value;
 }

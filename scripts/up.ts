@@ -1,22 +1,20 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { dirname, join, resolve } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { join } from 'node:path';
 import { DdfError } from '../base/errors.ts';
 import { ApiClient } from '../controller/cli/client.ts';
 import { compareWithWires, difference, figuresOf } from '../lab/figures.ts';
 import { type Lab, startLab } from '../lab/lab.ts';
 import { formatCount } from '../lab/report.ts';
-import { loadTopology } from '../topologies/load.ts';
 import { withServers } from '../topologies/servers.ts';
 import type { Topology } from '../topologies/types.ts';
 import { Interruption } from './interruption.ts';
 import { type JobFabric, runJob } from './main-job.ts';
 import type { Terminal } from './terminal.ts';
+import { countsText, readTopology, requireHosts } from './topology-file.ts';
 import { demoObject, type JobObject, userObject } from './up-object.ts';
 import { parseUpOptions, type RawUpOptions, type UpOptions } from './up-options.ts';
 
-const DEFAULT_TOPOLOGY = join(dirname(dirname(fileURLToPath(import.meta.url))), 'topologies', 'leaf-spine.yaml');
 const EXIT_INTERRUPTED = 130;
 
 /**
@@ -24,7 +22,7 @@ const EXIT_INTERRUPTED = 130;
  * prints what it cost. Returns the exit code; leaves no process, port or file behind, whatever happens.
  */
 export async function runUp(raw: RawUpOptions, terminal: Terminal): Promise<number> {
-  const described = await readTopology(raw.topology);
+  const described = await readTopology('--topology', raw.topology);
   const present = described.hosts.filter(({ kind }) => kind === 'gpu-server').length;
   const options = parseUpOptions(raw, present);
   const topology = options.servers === present ? described : withServers(described, options.servers);
@@ -81,39 +79,9 @@ async function cleanUp(lab: Promise<Lab> | undefined, directory: string): Promis
   }
 }
 
-async function readTopology(file: string | undefined): Promise<Topology> {
-  const path = file === undefined ? DEFAULT_TOPOLOGY : resolve(file);
-  const text = await readFile(path, 'utf8').catch((cause: unknown) => {
-    throw new DdfError(
-      'INVALID_FILE',
-      `--topology: the file cannot be read (${(cause as NodeJS.ErrnoException).code})`,
-      {
-        where: path,
-        remedy: 'Check the path and its permissions.',
-        cause,
-      },
-    );
-  });
-  return loadTopology(text, file ?? 'topologies/leaf-spine.yaml');
-}
-
-/** Topologies without them are sound, but there is nothing to do on them. */
-function requireHosts({ name, hosts }: Topology, file: string | undefined): void {
-  for (const needed of ['memory-node', 'gpu-server'] as const)
-    if (!hosts.some(({ kind }) => kind === needed))
-      throw new DdfError('INVALID_TOPOLOGY', `the topology ${name} has no ${needed}`, {
-        where: file ?? name,
-        remedy: `The main job needs at least one host of the kind ${needed}.`,
-      });
-}
-
 function fabricText(topology: Topology, { loss, seed }: UpOptions): string {
-  const counts = new Map<string, number>();
-  for (const { layer } of topology.switches) counts.set(layer, (counts.get(layer) ?? 0) + 1);
-  for (const { kind } of topology.hosts) counts.set(kind, (counts.get(kind) ?? 0) + 1);
-  const parts = [...counts].map(([kind, count]) => `${count} x ${kind}`);
   return (
-    `Fabric ${topology.name} in this process: ${parts.join(', ')}; MTU ${topology.mtuBytes}, ` +
+    `Fabric ${topology.name} in this process: ${countsText(topology)}; MTU ${topology.mtuBytes}, ` +
     `${loss} % loss on every host link in both directions (seed ${seed})`
   );
 }

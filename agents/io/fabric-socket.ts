@@ -8,6 +8,8 @@ export interface FabricSocket {
   /** Called with each datagram; `payload` is only valid during the call. */
   onDatagram: ((payload: Uint8Array, sourceIp: string, sourcePort: number) => void) | undefined;
   close(): void;
+  /** Of sockets that are bound in the background: rejects with ADDRESS_IN_USE or AGENT_FAILED when that fails. */
+  readonly whenBound?: Promise<void>;
 }
 
 /** What an agent's host gives it: its fabric address and sockets on it. */
@@ -15,6 +17,6 @@ export interface FabricHost {
   readonly ip: string;
   readonly mac: string;
   readonly mtuBytes: number;
-  /** Throws ADDRESS_IN_USE. */
+  /** Throws ADDRESS_IN_USE, or lets the socket's `whenBound` say so. */
   openSocket(port: number): FabricSocket;
 }

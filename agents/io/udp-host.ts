@@ -3,8 +3,8 @@ import { networkInterfaces } from 'node:os';
 import { DdfError } from '../../base/errors.ts';
 import type { FabricHost, FabricSocket } from './fabric-socket.ts';
 
-/** Room for bursts between two turns of the event loop. */
-const SOCKET_BUFFER_BYTES = 4 * 1024 * 1024;
+/** Room for bursts between two turns of the event loop. The kernel gives no more than net.core.rmem_max and wmem_max say. */
+const SOCKET_BUFFER_BYTES = 16 * 1024 * 1024;
 
 /**
  * This machine, or network namespace, as a fabric host: plain UDP sockets of the kernel.
@@ -23,24 +23,31 @@ export function createUdpHost(ip: string, mtuBytes: number): FabricHost {
   return { ip, mac: own.mac, mtuBytes, openSocket: (port) => openUdpSocket(ip, port) };
 }
 
-/** The kernel binds at once but tells later: a port that is taken is reported by closing, since `openSocket` has returned by then. */
+/** Binding ends after `openSocket` has returned: `whenBound` tells of a port that is taken, and so does every later `send`. */
 function openUdpSocket(ip: string, port: number): FabricSocket {
   const socket = createSocket({ type: 'udp4' });
   let isOpen = true;
   let bindError: DdfError | undefined;
-  socket.on('error', (error: NodeJS.ErrnoException) => {
-    bindError = new DdfError(
-      error.code === 'EADDRINUSE' ? 'ADDRESS_IN_USE' : 'AGENT_FAILED',
-      `UDP ${ip}:${port}: ${error.message}`,
-    );
+  const whenBound = new Promise<void>((resolve, reject) => {
+    socket.on('error', (error: NodeJS.ErrnoException) => {
+      bindError = new DdfError(
+        error.code === 'EADDRINUSE' ? 'ADDRESS_IN_USE' : 'AGENT_FAILED',
+        `UDP ${ip}:${port}: ${error.message}`,
+      );
+      reject(bindError);
+    });
+    socket.bind({ address: ip, port, exclusive: true }, () => {
+      socket.setRecvBufferSize(SOCKET_BUFFER_BYTES);
+      socket.setSendBufferSize(SOCKET_BUFFER_BYTES);
+      resolve();
+    });
   });
-  socket.bind({ address: ip, port, exclusive: true }, () => {
-    socket.setRecvBufferSize(SOCKET_BUFFER_BYTES);
-    socket.setSendBufferSize(SOCKET_BUFFER_BYTES);
-  });
+  // Nobody has to wait for it.
+  whenBound.catch(() => {});
   const face: FabricSocket = {
     ip,
     port,
+    whenBound,
     onDatagram: undefined,
     send(destinationIp, destinationPort, payload) {
       if (bindError !== undefined) throw bindError;

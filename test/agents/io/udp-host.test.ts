@@ -27,7 +27,7 @@ test('a port that is taken is reported', async () => {
   const host = createUdpHost('127.0.0.1', 9000);
   const first = host.openSocket(56_903);
   const second = host.openSocket(56_903);
-  await new Promise((resolve) => setTimeout(resolve, 100));
+  await expect(second.whenBound).rejects.toMatchObject({ code: 'ADDRESS_IN_USE' });
   expect(() => second.send('127.0.0.1', 1, new Uint8Array(1))).toThrow(
     expect.objectContaining({ code: 'ADDRESS_IN_USE' }),
   );
