@@ -4,7 +4,7 @@ import type { Logger } from '../base/logger.ts';
 import type { Random } from '../base/random.ts';
 import { loadProgram } from './bmv2/load-program.ts';
 import type { Program } from './bmv2/program.ts';
-import { compileProgram } from './compile/compile-program.ts';
+import { type CompileOptions, compileProgram } from './compile/compile-program.ts';
 import type { DeviceControl, LoadableProgram, ProgramControl } from './control.ts';
 import type { Frame } from './ports/port.ts';
 import { PortStates } from './runtime/port-states.ts';
@@ -15,6 +15,10 @@ export interface DeviceOptions {
   /** Frames for this port go to {@link Device.onCpuFrame}. */
   readonly cpuPort: number;
   readonly clock: Clock;
+  /** The egress_spec of a packet that is dropped, 0..511; default 511. */
+  readonly dropPort?: number;
+  /** Queues per port, at least 1: packets of a higher priority than there are queues are dropped; default 1. */
+  readonly priorityQueues?: number;
   /** For P4's `random`. */
   readonly random: Random;
   /** Frames in a port's transmit queue now; default: none in any. */
@@ -34,6 +38,8 @@ export interface DeviceStatistics {
   dropped: number;
   /** Packets whose processing failed (an assertion of the program, a division by zero); what was left of them is lost. */
   errors: number;
+  /** Of those errors, the assertions (`assert`, `assume`) that did not hold. */
+  failedAssertions: number;
   /** Accesses of counters, meters and registers beyond their size; they did nothing. */
   outOfRange: number;
 }
@@ -50,7 +56,14 @@ const FAULT_REPORT_INTERVAL_US = 1_000_000;
 export class Device implements DeviceControl {
   readonly deviceId: bigint;
   readonly cpuPort: number;
-  readonly statistics: DeviceStatistics = { received: 0, transmitted: 0, dropped: 0, errors: 0, outOfRange: 0 };
+  readonly statistics: DeviceStatistics = {
+    received: 0,
+    transmitted: 0,
+    dropped: 0,
+    errors: 0,
+    failedAssertions: 0,
+    outOfRange: 0,
+  };
   /** Called with every frame that leaves by another port than the CPU's; the frame is the callee's. */
   onTransmit: ((port: number, frame: Frame) => void) | undefined;
   onCpuFrame: ((frame: Frame) => void) | undefined;
@@ -58,6 +71,7 @@ export class Device implements DeviceControl {
   private readonly clock: Clock;
   private readonly logger: Logger | undefined;
   private readonly surroundings: Surroundings;
+  private readonly compileOptions: CompileOptions;
   private busy = false;
   private readonly backlog: { readonly port: number; readonly frame: Frame }[] = [];
   private nextReportUs = 0;
@@ -68,6 +82,7 @@ export class Device implements DeviceControl {
     this.cpuPort = options.cpuPort;
     this.clock = options.clock;
     this.logger = options.logger;
+    this.compileOptions = { dropPort: options.dropPort ?? 511, priorityQueues: options.priorityQueues ?? 1 };
     this.surroundings = {
       clock: options.clock,
       random: options.random,
@@ -85,7 +100,7 @@ export class Device implements DeviceControl {
 
   compile(bmv2Json: Uint8Array): LoadableProgram {
     const program = loadProgram(bmv2Json);
-    return new Compiled(program, prepare(compileProgram(program)), this.surroundings);
+    return new Compiled(program, prepare(compileProgram(program, this.compileOptions)), this.surroundings);
   }
 
   load(program: LoadableProgram): ProgramControl {

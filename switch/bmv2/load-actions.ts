@@ -1,7 +1,7 @@
 import type { JsonView } from './json-view.ts';
 import { type ExpressionContext, loadCondition, loadData } from './load-expressions.ts';
 import type { Names } from './names.ts';
-import type { Action, HeaderField, Primitive, StandardMetadata } from './program.ts';
+import type { Action, FieldList, HeaderField, LearnList, Primitive, StandardMetadata } from './program.ts';
 
 export function loadActions(root: JsonView, names: Names, metadata: StandardMetadata): Action[] {
   return root
@@ -80,6 +80,19 @@ export function loadPrimitive(
       };
     case 'truncate':
       return { kind: 'truncate', lengthBytes: data(of(1)[0]!) };
+    case 'clone_ingress_pkt_to_egress':
+    case 'clone_egress_pkt_to_egress': {
+      const [session, list] = of(2) as [JsonView, JsonView];
+      return { kind: 'clone', session: data(session), keep: loadFieldListId(list, context) };
+    }
+    case 'resubmit':
+    case 'recirculate':
+      return { kind: op.string() as 'resubmit' | 'recirculate', keep: loadFieldListId(of(1)[0]!, context) };
+    case 'generate_digest': {
+      // The first is the receiver, which means nothing to simple_switch.
+      const [, list] = of(2) as [JsonView, JsonView];
+      return { kind: 'digest', list: loadLearnListId(list, context) };
+    }
     case 'count': {
       const [array, index] = of(2) as [JsonView, JsonView];
       const counter = names.counter(named(array, 'counter_array'));
@@ -89,6 +102,7 @@ export function loadPrimitive(
     case 'execute_meter': {
       const [array, index, target] = of(3) as [JsonView, JsonView, JsonView];
       const meter = names.meter(named(array, 'meter_array'));
+      if (meter.direct !== undefined) throw array.invalid('is a direct meter: a hit executes it');
       return { kind: 'execute-meter', meter, index: data(index), target: loadTarget(target, names) };
     }
     case 'register_read': {
@@ -146,6 +160,25 @@ function named(view: JsonView, type: string): JsonView {
 /** What is assigned to: a field that the program names. */
 export function loadTarget(view: JsonView, names: Names): HeaderField {
   return names.field(named(view, 'field'));
+}
+
+function loadFieldListId(view: JsonView, context: ExpressionContext): FieldList {
+  const list = context.names.fieldListsById.get(loadConstant(view, context));
+  if (list === undefined) throw view.invalid('is the id of no field list');
+  return list;
+}
+
+function loadLearnListId(view: JsonView, context: ExpressionContext): LearnList | undefined {
+  const id = loadConstant(view, context);
+  const list = context.names.learnListsById.get(id);
+  if (list === undefined && id !== 0) throw view.invalid('is the id of no learn list');
+  return list;
+}
+
+function loadConstant(view: JsonView, context: ExpressionContext): number {
+  const value = loadData(view, context);
+  if (value.kind !== 'constant') throw view.unsupported('lists of fields that are chosen per packet');
+  return Number(value.value);
 }
 
 function loadJump(view: JsonView, context: ExpressionContext, count: number): number {

@@ -98,6 +98,11 @@ export function loadStandardMetadata(root: JsonView, names: Names): StandardMeta
     if (found === undefined) throw root.get('headers').invalid(`declares no standard_metadata.${field}`);
     return found;
   };
+  // simple_switch fills the queueing metadata only if all of it is there.
+  const queueing = ['enq_timestamp', 'enq_qdepth', 'deq_timedelta', 'deq_qdepth'].map((field) =>
+    optional('queueing_metadata', field),
+  );
+  const [enqueueTimestamp, enqueueDepth, dequeueDelta, dequeueDepth] = queueing.includes(undefined) ? [] : queueing;
   return {
     ingressPort: required('ingress_port'),
     egressSpec: required('egress_spec'),
@@ -110,10 +115,11 @@ export function loadStandardMetadata(root: JsonView, names: Names): StandardMeta
     checksumError: optional('standard_metadata', 'checksum_error'),
     ingressTimestamp: optional('intrinsic_metadata', 'ingress_global_timestamp'),
     egressTimestamp: optional('intrinsic_metadata', 'egress_global_timestamp'),
-    enqueueTimestamp: optional('queueing_metadata', 'enq_timestamp'),
-    enqueueDepth: optional('queueing_metadata', 'enq_qdepth'),
-    dequeueDelta: optional('queueing_metadata', 'deq_timedelta'),
-    dequeueDepth: optional('queueing_metadata', 'deq_qdepth'),
+    enqueueTimestamp,
+    enqueueDepth,
+    dequeueDelta,
+    dequeueDepth,
+    priority: optional('intrinsic_metadata', 'priority'),
   };
 }
 

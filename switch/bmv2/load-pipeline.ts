@@ -43,6 +43,7 @@ export function loadPipeline(view: JsonView, names: Names, tables: Table[], calc
     define(nodes, item.get('name'), {
       kind: 'conditional' as const,
       name: item.get('name').string(),
+      source: sourceFragment(item),
       condition: loadBoolean(item.get('expression'), { names }),
       yes: undefined as PipelineNode | undefined,
       no: undefined as PipelineNode | undefined,
@@ -121,7 +122,10 @@ function loadTable(
     .get('action_ids')
     .items()
     .map((item) => names.actionById(item));
-  if (view.find('direct_meters') !== undefined) throw view.get('direct_meters').unsupported('direct meters');
+  const meterView = view.find('direct_meters');
+  const directMeter = meterView === undefined ? undefined : names.meter(meterView);
+  if (directMeter !== undefined && directMeter.direct?.table !== name)
+    throw view.get('direct_meters').invalid('names a meter that is bound to no entry of this table');
   const counters = [...names.counters.values()].filter((counter) => counter.directTable === name);
   if (counters.length > 1) throw view.invalid('has more than one direct counter');
 
@@ -145,7 +149,13 @@ function loadTable(
     entries: entryViews.map((entry) => loadEntry(entry, keys, actions, names, byPriority ? last : undefined)),
     selector,
     directCounter: counters[0],
+    directMeter,
   };
+}
+
+function sourceFragment(view: JsonView): string | undefined {
+  const fragment = view.find('source_info')?.find('source_fragment')?.raw;
+  return typeof fragment === 'string' ? fragment.replace(/\s+/g, ' ') : undefined;
 }
 
 function loadKey(view: JsonView, names: Names): TableKey {

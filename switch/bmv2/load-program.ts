@@ -6,10 +6,21 @@ import { loadErrors, loadHeaders, loadStandardMetadata, refuseUnlessEmpty } from
 import { loadParser } from './load-parser.ts';
 import { loadCalculation, loadPipeline } from './load-pipeline.ts';
 import { define, Names } from './names.ts';
-import type { Calculation, Checksum, MeterArray, Program, Table } from './program.ts';
+import type {
+  Calculation,
+  Checksum,
+  FieldList,
+  HeaderField,
+  LearnList,
+  MeterArray,
+  Program,
+  Table,
+} from './program.ts';
 
 /** The format's major version: a higher one would mean other things by the same names. */
 const FORMAT_MAJOR = 2;
+/** simple_switch keeps the id of a list in 16 bits. */
+const MAX_LIST_ID = 0xffff;
 const MAX_ARRAY_SIZE = 64 * 1024 * 1024;
 
 /**
@@ -28,11 +39,12 @@ export function loadProgram(json: Uint8Array): Program {
   const headers = loadHeaders(root, names);
   const standardMetadata = loadStandardMetadata(root, names);
   refuseUnlessEmpty(root, 'parse_vsets', 'parser value sets');
-  refuseUnlessEmpty(root, 'learn_lists', 'digests');
   refuseUnlessEmpty(root, 'extern_instances', 'extern objects');
   const counters = loadCounters(root, names);
   const meters = loadMeters(root, names);
   const registers = loadRegisters(root, names);
+  const fieldLists = loadFieldLists(root, names);
+  const learnLists = loadLearnLists(root, names);
   const calculations: Calculation[] = [];
   for (const view of root.find('calculations')?.items() ?? []) {
     const calculation = loadCalculation(view, names, view.get('name').string(), calculations.length);
@@ -53,6 +65,8 @@ export function loadProgram(json: Uint8Array): Program {
     counters,
     meters,
     registers,
+    fieldLists,
+    learnLists,
     calculations,
     actions,
     tables,
@@ -117,14 +131,51 @@ function loadCounters(root: JsonView, names: Names) {
 
 function loadMeters(root: JsonView, names: Names): MeterArray[] {
   return (root.find('meter_arrays')?.items() ?? []).map((view, index) => {
-    if (view.find('is_direct')?.boolean() === true) throw view.get('is_direct').unsupported('direct meters');
     const rates = view.get('rate_count');
     if (rates.integer() !== 2) throw rates.unsupported(`meters with ${rates.integer()} rates`);
     const type = view.get('type').string();
     if (type !== 'bytes' && type !== 'packets') throw view.get('type').invalid('is neither bytes nor packets');
-    const size = view.get('size').integer(0, MAX_ARRAY_SIZE);
-    return define(names.meters, view.get('name'), { name: view.get('name').string(), index, size, unit: type });
+    const direct =
+      view.find('is_direct')?.boolean() === true
+        ? { table: view.get('binding').string(), target: names.field(view.get('result_target')) }
+        : undefined;
+    const size = direct === undefined ? view.get('size').integer(0, MAX_ARRAY_SIZE) : 0;
+    return define(names.meters, view.get('name'), { name: view.get('name').string(), index, size, unit: type, direct });
   });
+}
+
+/** What clones, resubmitted and recirculated packets keep. Constants in a list, which P4-14 allows, keep nothing. */
+function loadFieldLists(root: JsonView, names: Names): FieldList[] {
+  return (root.find('field_lists')?.items() ?? []).map((view) => {
+    const id = view.get('id').integer(0, MAX_LIST_ID);
+    if (id > 0 && names.fieldListsById.has(id)) throw view.get('id').invalid(`repeats the id ${id}`);
+    const elements = view.get('elements').items();
+    const fields = elements.filter((item) => item.get('type').raw !== 'hexstr').map((item) => listedField(item, names));
+    const list: FieldList = { id, fields };
+    names.fieldListsById.set(id, list);
+    return list;
+  });
+}
+
+function loadLearnLists(root: JsonView, names: Names): LearnList[] {
+  const byName = new Map<string, LearnList>();
+  return (root.find('learn_lists')?.items() ?? []).map((view, index) => {
+    const id = view.get('id').integer(1, MAX_LIST_ID);
+    if (names.learnListsById.has(id)) throw view.get('id').invalid(`repeats the id ${id}`);
+    const fields = view
+      .get('elements')
+      .items()
+      .map((item) => listedField(item, names));
+    const list: LearnList = { name: view.get('name').string(), id, index, fields };
+    names.learnListsById.set(id, list);
+    return define(byName, view.get('name'), list);
+  });
+}
+
+function listedField(view: JsonView, names: Names): HeaderField {
+  const type = view.get('type');
+  if (type.string() !== 'field') throw type.unsupported(`lists with a ${type.string()}`);
+  return names.field(view.get('value'));
 }
 
 function loadRegisters(root: JsonView, names: Names) {

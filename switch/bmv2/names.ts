@@ -1,5 +1,15 @@
 import type { JsonView } from './json-view.ts';
-import type { Action, Calculation, CounterArray, Header, HeaderField, MeterArray, RegisterArray } from './program.ts';
+import type {
+  Action,
+  Calculation,
+  CounterArray,
+  FieldList,
+  Header,
+  HeaderField,
+  LearnList,
+  MeterArray,
+  RegisterArray,
+} from './program.ts';
 
 /** What the names in a program mean, filled section by section while it is loaded. */
 export class Names {
@@ -8,6 +18,8 @@ export class Names {
   readonly meters = new Map<string, MeterArray>();
   readonly registers = new Map<string, RegisterArray>();
   readonly calculations = new Map<string, Calculation>();
+  readonly fieldListsById = new Map<number, FieldList>([[0, { id: 0, fields: [] }]]);
+  readonly learnListsById = new Map<number, LearnList>();
   readonly actions = new Map<string, Action>();
   readonly actionsById = new Map<number, Action>();
 

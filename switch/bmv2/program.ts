@@ -98,6 +98,8 @@ export interface MeterArray {
   readonly index: number;
   readonly size: number;
   readonly unit: 'bytes' | 'packets';
+  /** Of a direct meter: the table whose entries have one each, and where a hit puts the colour. */
+  readonly direct: { readonly table: string; readonly target: HeaderField } | undefined;
 }
 
 export interface RegisterArray {
@@ -105,6 +107,21 @@ export interface RegisterArray {
   readonly index: number;
   readonly size: number;
   readonly widthBits: number;
+}
+
+/** Metadata that a copy, or a packet that starts again, keeps; all other metadata becomes zero. */
+export interface FieldList {
+  /** As primitives name it; 0 is the list of nothing. */
+  readonly id: number;
+  readonly fields: readonly HeaderField[];
+}
+
+/** A message for the control plane; its fields are read at the end of ingress. */
+export interface LearnList {
+  readonly name: string;
+  readonly index: number;
+  readonly id: number;
+  readonly fields: readonly HeaderField[];
 }
 
 export const HASH_ALGORITHMS = [
@@ -148,6 +165,12 @@ export type Primitive =
       readonly multicastGroup: HeaderField | undefined;
     }
   | { readonly kind: 'truncate'; readonly lengthBytes: DataExpression }
+  /** At the end of this pipeline: one copy set per packet, the last call counts. */
+  | { readonly kind: 'clone'; readonly session: DataExpression; readonly keep: FieldList }
+  /** At the end of ingress, or of egress: the packet starts again. A list of id 0 takes the request back. */
+  | { readonly kind: 'resubmit' | 'recirculate'; readonly keep: FieldList }
+  /** At the end of ingress; `undefined` takes the request back. */
+  | { readonly kind: 'digest'; readonly list: LearnList | undefined }
   | { readonly kind: 'count'; readonly counter: CounterArray; readonly index: DataExpression }
   | {
       readonly kind: 'execute-meter';
@@ -284,11 +307,14 @@ export interface Table {
   /** Entries hold several actions and a hash chooses. */
   readonly selector: Selector | undefined;
   readonly directCounter: CounterArray | undefined;
+  readonly directMeter: MeterArray | undefined;
 }
 
 export interface Conditional {
   readonly kind: 'conditional';
   readonly name: string;
+  /** The condition as the P4 source has it, as far as the compiler said. */
+  readonly source: string | undefined;
   readonly condition: BooleanExpression;
   readonly yes: PipelineNode | undefined;
   readonly no: PipelineNode | undefined;
@@ -344,6 +370,7 @@ export interface StandardMetadata {
   readonly enqueueDepth: HeaderField | undefined;
   readonly dequeueDelta: HeaderField | undefined;
   readonly dequeueDepth: HeaderField | undefined;
+  readonly priority: HeaderField | undefined;
 }
 
 export interface Program {
@@ -353,6 +380,8 @@ export interface Program {
   readonly counters: readonly CounterArray[];
   readonly meters: readonly MeterArray[];
   readonly registers: readonly RegisterArray[];
+  readonly fieldLists: readonly FieldList[];
+  readonly learnLists: readonly LearnList[];
   readonly calculations: readonly Calculation[];
   readonly actions: readonly Action[];
   readonly tables: readonly Table[];

@@ -6,12 +6,11 @@ import { assign, bigint, condition, number, type Scope, unsignedBits } from './e
 import { type Layout, maskOf, phv, wordCount } from './layout.ts';
 import { rangeOf } from './ranges.ts';
 
-/** The egress_spec of a dropped packet: simple_switch's default drop port. */
-export const DROP_PORT = 511;
-
 export interface ActionContext {
   readonly layout: Layout;
   readonly labels: LabelSource;
+  /** The egress_spec of a packet that is dropped. */
+  readonly dropPort: number;
 }
 
 /** Where an action's parameters stand in the data of an entry: each starts on a word. */
@@ -83,6 +82,9 @@ function blocksOf(action: Action, scope: Scope, context: ActionContext, end: Cod
   };
 }
 
+/** Of a clone session's number simple_switch sees so many bits. */
+const SESSION_BITS = 15;
+
 /** A packet that goes round in an action or a pipeline more often than this is a fault of the program. */
 const MAX_TURNS = 100_000;
 
@@ -121,10 +123,20 @@ export function emitPrimitive(primitive: Primitive, scope: Scope, context: Actio
       const constant = (value: number): DataExpression => ({ kind: 'constant', value: BigInt(value) });
       const { egressSpec, multicastGroup } = primitive;
       const clear = multicastGroup === undefined ? nothing : assign(multicastGroup, constant(0), scope);
-      return lines([assign(egressSpec, constant(DROP_PORT), scope), clear]);
+      return lines([assign(egressSpec, constant(context.dropPort), scope), clear]);
     }
     case 'truncate':
-      return code`${phv(layout.truncateWord!)} = ${unsignedBits(primitive.lengthBytes, scope, 0, 32)};`;
+      return code`${phv(layout.requests.truncate!)} = truncation(${phv(layout.requests.truncate!)}, ${unsignedBits(primitive.lengthBytes, scope, 0, 32)});`;
+    case 'clone': {
+      const session = unsignedBits(primitive.session, scope, 0, SESSION_BITS);
+      return code`${phv(layout.requests.clone!)} = 1 + ${session}; ${phv(layout.requests.cloneKeeps!)} = ${primitive.keep.id};`;
+    }
+    case 'resubmit':
+      return code`${phv(layout.requests.resubmit!)} = ${primitive.keep.id};`;
+    case 'recirculate':
+      return code`${phv(layout.requests.recirculate!)} = ${primitive.keep.id};`;
+    case 'digest':
+      return code`${phv(layout.requests.digest!)} = ${primitive.list?.id ?? 0};`;
     case 'count': {
       const counter = name('C', primitive.counter.index);
       return indexed(
@@ -157,7 +169,7 @@ export function emitPrimitive(primitive: Primitive, scope: Scope, context: Actio
       return code`${name('log')}(${literal(primitive.format)}, [${list(values)}]);`;
     }
     case 'assert':
-      return code`if (!${condition(primitive.condition, scope)}) ${name('assertionFailed')}(${literal(primitive.place)});`;
+      return code`if (!${condition(primitive.condition, scope)}) { statistics.failedAssertions++; assertionFailed(${literal(primitive.place)}); }`;
     case 'no-op':
       return nothing;
   }

@@ -51,6 +51,8 @@ export const LIBRARY_NAMES = [
   'identity',
   'allocate',
   'part',
+  'truncation',
+  'endlessPacket',
   'assertionFailed',
   'endlessLoop',
 ] as const;
@@ -65,12 +67,20 @@ export const ENVIRONMENT_NAMES = [
   'transmit',
   'uniform',
   'log',
+  'learn',
 ] as const;
 
+export interface CompileOptions {
+  /** The egress_spec of a packet that is dropped, at most 511; simple_switch's --drop-port. */
+  readonly dropPort: number;
+  /** Packets of higher priority than these queues have are dropped; simple_switch's --priority-queues. */
+  readonly priorityQueues: number;
+}
+
 /** Throws DdfError UNSUPPORTED_PROGRAM for control flow that is nested deeper than the engine's stack. */
-export function compileProgram(program: Program): CompiledProgram {
+export function compileProgram(program: Program, options: CompileOptions): CompiledProgram {
   try {
-    return generate(program);
+    return generate(program, options);
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
     throw new DdfError('UNSUPPORTED_PROGRAM', 'This switch cannot run control flow that is nested so deeply', {
@@ -80,10 +90,10 @@ export function compileProgram(program: Program): CompiledProgram {
   }
 }
 
-function generate(program: Program): CompiledProgram {
+function generate(program: Program, options: CompileOptions): CompiledProgram {
   const layout = new Layout(program, analyseUsage(program));
   const fields = new PacketFields(layout, program.standardMetadata);
-  const context: ActionContext = { layout, labels: new LabelSource() };
+  const context: ActionContext = { layout, labels: new LabelSource(), dropPort: options.dropPort };
   const pick = (names: readonly string[]) =>
     Code.sequence(
       names.map((each) => name(each)),
@@ -117,7 +127,7 @@ function generate(program: Program): CompiledProgram {
     pipelineFunction(name('ingress'), program.ingress, context),
     pipelineFunction(name('egress'), program.egress, context),
     ...deparserFunctions(program, layout),
-    ...packetPath(program, layout, fields),
+    ...packetPath(program, layout, fields, options),
     code`return receive;`,
   ]);
   return { source: source.toString(), phvWords: layout.words };

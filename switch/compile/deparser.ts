@@ -2,7 +2,7 @@ import type { Header, HeaderField, Program } from '../bmv2/program.ts';
 import { type Code, code, lines, name, nothing } from './code.ts';
 import { Concatenation, type Part, storeBytes } from './concatenation.ts';
 import type { Scope } from './expression.ts';
-import { type Layout, phv } from './layout.ts';
+import type { Layout } from './layout.ts';
 
 /**
  * `deparse(frame, length, last)`: the valid headers, then the payload.
@@ -22,10 +22,6 @@ export function deparserFunctions(program: Program, layout: Layout): Code[] {
   const inPlace = headers.map((header) => emitter.updateInPlace(header));
   const anew = headers.map((header) => emitter.appendAnew(header));
   const scratchBytes = headers.reduce((sum, header) => sum + header.widthBits / 8, 0);
-  const truncate =
-    layout.truncateWord === undefined
-      ? nothing
-      : code`const t = ${phv(layout.truncateWord)}; if (t !== 0 && t < out.length) out = part(out, 0, t);`;
   return [
     code`const scratch = new Uint8Array(${Math.max(1, scratchBytes)});`,
     code`function putHeaders(target, frame, shift) {
@@ -49,7 +45,6 @@ out = allocate(length + shift);
 if (shift >= 0) out.set(frame, shift); else out.set(part(frame, -shift, length));
 putHeaders(out, frame, shift);
 }
-${truncate}
 return out;
 }`,
   ];

@@ -2,6 +2,26 @@ import type { Header, HeaderField, Program } from '../bmv2/program.ts';
 import { type Code, code, name } from './code.ts';
 import type { Usage } from './usage.ts';
 
+export interface WordRange {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** Places in the vector of what the program asks for before a packet's pass through a pipeline is over. */
+export interface Requests {
+  /** One more than the bytes that are sent at most. */
+  readonly truncate: number | undefined;
+  /** One more than the session. */
+  readonly clone: number | undefined;
+  /** The id of the field list that the clone keeps. */
+  readonly cloneKeeps: number | undefined;
+  /** The id of the learn list. */
+  readonly digest: number | undefined;
+  /** The id of the field list that is kept. */
+  readonly resubmit: number | undefined;
+  readonly recirculate: number | undefined;
+}
+
 /**
  * Where everything lives in the packet header vector, one Uint32Array. A field of W bits takes ceil(W / 32) words, the least
  * significant first. Fields that nothing touches have no place.
@@ -13,8 +33,11 @@ export class Layout {
   readonly usage: Usage;
   /** The length that packet_length will show in egress; `undefined` when the program never looks. */
   readonly lengthWord: number | undefined;
-  /** How many bytes of the frame are sent, 0 for all; `undefined` when the program never truncates. */
-  readonly truncateWord: number | undefined;
+  /** What a packet is to become, 0 if nothing: simple_switch's packet registers. Words that nothing sets are not there. */
+  readonly requests: Requests;
+  readonly requestWords: WordRange;
+  /** The live fields of all metadata. */
+  readonly metadataWords: WordRange;
   readonly words: number;
   private readonly validity = new Map<Header, number>();
   private readonly places = new Map<HeaderField, number>();
@@ -24,15 +47,36 @@ export class Layout {
     let words = 0;
     for (const header of program.headers) if (!header.metadata) this.validity.set(header, words++);
     this.lengthWord = usage.live.has(program.standardMetadata.packetLength) ? words++ : undefined;
-    this.truncateWord = usage.truncates ? words++ : undefined;
-    for (const header of program.headers) {
+    const request = (used: boolean): number | undefined => (used ? words++ : undefined);
+    const firstRequest = words;
+    this.requests = {
+      truncate: request(usage.truncates || usage.clones),
+      clone: request(usage.clones),
+      cloneKeeps: request(usage.clones),
+      digest: request(usage.digests),
+      resubmit: request(usage.resubmits),
+      recirculate: request(usage.recirculates),
+    };
+    this.requestWords = { start: firstRequest, end: words };
+    const [metadata, headers] = [true, false].map((wanted) =>
+      program.headers.filter((header) => header.metadata === wanted),
+    ) as [Header[], Header[]];
+    const firstMetadata = words;
+    words = this.placeFields(metadata, words);
+    this.metadataWords = { start: firstMetadata, end: words };
+    this.words = this.placeFields(headers, words);
+  }
+
+  private placeFields(headers: readonly Header[], first: number): number {
+    let words = first;
+    for (const header of headers) {
       for (const field of header.fields) {
-        if (!usage.live.has(field)) continue;
+        if (!this.usage.live.has(field)) continue;
         this.places.set(field, words);
         words += wordCount(field.widthBits);
       }
     }
-    this.words = words;
+    return words;
   }
 
   isLive(field: HeaderField | undefined): field is HeaderField {

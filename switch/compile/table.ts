@@ -1,7 +1,8 @@
-import type { Action, PipelineNode, Table } from '../bmv2/program.ts';
+import type { Action, HeaderField, PipelineNode, Table } from '../bmv2/program.ts';
 import { calculationName } from './calculation.ts';
 import { type Code, code, lines, name, nothing } from './code.ts';
 import { type Bits, bits, normal, type Scope } from './expression.ts';
+import { wordCount } from './layout.ts';
 
 /** Where a key stands in the words that a table is looked up by. Narrow keys share a word, wide ones have words of their own. */
 export interface KeyPlace {
@@ -144,9 +145,31 @@ function emitLookup(table: Table, scope: Scope): Code {
       ? code`e.row`
       : code`e.choices === undefined ? e.row : e.choices.pick(${calculationName(table.selector.calculation)}())`;
   const counts = table.directCounter === undefined ? nothing : code`e.packets++; e.bytes += length;`;
+  const missCounts =
+    table.directCounter === undefined ? nothing : code`${runtime}.missPackets++; ${runtime}.missBytes += length;`;
+  const target = table.directMeter?.direct?.target;
+  const colour =
+    target === undefined
+      ? nothing
+      : storeColour(target, code`e.meter === undefined ? 0 : e.meter.execute(length, now)`, scope);
+  const missColour =
+    target === undefined
+      ? nothing
+      : code`if (${runtime}.missMeter !== undefined) { ${storeColour(target, code`${runtime}.missMeter.execute(length, now)`, scope)} }`;
   return lines([
     look,
     code`let r;`,
-    code`if (e === undefined) r = ${runtime}.miss; else { r = ${row}; e.lastHitUs = now; ${counts} }`,
+    code`if (e === undefined) { r = ${runtime}.miss; ${missCounts} ${missColour} }`,
+    code`else { r = ${row}; e.lastHitUs = now; ${counts} ${colour} }`,
   ]);
+}
+
+/** A colour is 0, 1 or 2; a field of one bit has only room for its lowest bit. */
+function storeColour(target: HeaderField, colour: Code, { layout }: Scope): Code {
+  const low = target.widthBits === 1 ? code`(${colour}) & 1` : colour;
+  const high = Array.from(
+    { length: wordCount(target.widthBits) - 1 },
+    (_, word) => code`${layout.word(target, word + 1)} = 0;`,
+  );
+  return code`${layout.word(target)} = ${low}; ${high}`;
 }

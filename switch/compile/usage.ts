@@ -20,6 +20,10 @@ export interface Usage {
   readonly added: ReadonlySet<Header>;
   /** Whether metadata that costs something per packet is wanted. */
   readonly truncates: boolean;
+  readonly clones: boolean;
+  readonly digests: boolean;
+  readonly resubmits: boolean;
+  readonly recirculates: boolean;
   readonly exits: boolean;
 }
 
@@ -55,6 +59,7 @@ export function analyseUsage(program: Program): Usage {
   for (const action of program.actions) for (const primitive of action.primitives) walk.primitive(primitive);
   for (const table of program.tables) {
     for (const key of table.keys) walk.data(key.value);
+    if (table.directMeter?.direct !== undefined) walk.writes(table.directMeter.direct.target);
     if (table.selector !== undefined) walk.calculation(table.selector.calculation);
   }
   for (const pipeline of [program.ingress, program.egress])
@@ -73,6 +78,10 @@ class Walk implements Usage {
   readonly written = new Set<HeaderField>();
   readonly added = new Set<Header>();
   truncates = false;
+  clones = false;
+  digests = false;
+  resubmits = false;
+  recirculates = false;
   exits = false;
 
   reads(field: HeaderField): void {
@@ -111,6 +120,20 @@ class Walk implements Usage {
       case 'truncate':
         this.truncates = true;
         this.data(primitive.lengthBytes);
+        break;
+      case 'clone':
+        this.clones = true;
+        this.data(primitive.session);
+        break;
+      case 'resubmit':
+        this.resubmits = true;
+        break;
+      case 'recirculate':
+        this.recirculates = true;
+        break;
+      case 'digest':
+        this.digests = true;
+        for (const field of primitive.list?.fields ?? []) this.reads(field);
         break;
       case 'count':
         this.data(primitive.index);

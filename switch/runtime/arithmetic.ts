@@ -67,6 +67,16 @@ export function hashOffset(hash: number | bigint, base: bigint, max: bigint): bi
   return BigInt.asUintN(64, (BigInt(hash) % (size === 0n ? 1n : size)) + BigInt.asUintN(64, base));
 }
 
+/** What a packet may keep, plus one, after another truncation to `bytes`; 0 is all of it. The smallest counts. */
+export function truncation(before: number, bytes: number): number {
+  return before === 0 ? bytes + 1 : Math.min(before, bytes + 1);
+}
+
+/** A packet's copies and new starts have no end. */
+export function endlessPacket(): never {
+  throw new DdfError('INTERNAL', 'The switch program clones, resubmits or recirculates one packet without end');
+}
+
 export function assertionFailed(place: string): never {
   throw new DdfError('INTERNAL', `An assertion of the switch program failed`, { where: place });
 }

@@ -21,6 +21,8 @@ import { ReplicationEngine } from './replication.ts';
 export interface PacketStatistics {
   /** Copies that were not sent: dropped in ingress or egress, or multicast to nobody. */
   dropped: number;
+  /** `assert` and `assume` of the program that did not hold; the packet is lost. */
+  failedAssertions: number;
   /** Accesses of counters, meters and registers beyond their size; they did nothing. */
   outOfRange: number;
 }
@@ -88,9 +90,15 @@ export class RunningProgram implements ProgramControl {
     const registers = program.registers.map(({ name, size, widthBits }) => new RegisterArray(name, size, widthBits));
     this.tables = byName(tables);
     this.counters = byName(counters.filter((_, i) => program.counters[i]!.directTable === undefined));
-    this.meters = byName(meters);
+    this.meters = byName(meters.filter((_, i) => program.meters[i]!.direct === undefined));
     this.registers = byName(registers);
-    this.digests = new Map();
+    const digests = program.learnLists.map(
+      ({ name, fields }): DigestControl => ({
+        name,
+        fields: fields.map((field) => ({ name: field.name, widthBits: field.widthBits })),
+      }),
+    );
+    this.digests = byName(digests);
     this.valueSets = new Map();
     this.actions = declaredActions(program);
     this.replication = new ReplicationEngine(surroundings.ports);
@@ -106,6 +114,7 @@ export class RunningProgram implements ProgramControl {
       queueDepth: (port: number) => surroundings.queueDepth(port),
       transmit: (port: number, frame: Frame) => surroundings.transmit(port, frame),
       uniform: (low: bigint, high: bigint) => uniform(surroundings.random, low, high),
+      learn: (digest: number, values: readonly bigint[]) => this.onDigest?.(digests[digest]!, values),
       log: (format: string, values: readonly bigint[]) => surroundings.log(fillIn(format, values)),
     };
     this.receive = factory.make(environment, LIBRARY);
@@ -170,7 +179,7 @@ function tableShape(table: Table): TableShape {
       };
     }),
     hasCounter: table.directCounter !== undefined,
-    meterUnit: undefined,
+    meterUnit: table.directMeter?.unit,
     defaultCall: call(table.defaultCall),
     entries: table.entries.map(({ match, priority, call: own }) => ({ match, priority, action: call(own)! })),
   };

@@ -217,6 +217,29 @@ describe('a bmv2 JSON', () => {
     ['$.pipelines', 'egress missing', (j) => put(j.pipelines![1]!, 'name', 'other')],
     ['$.deparsers[0].order[0]', 'metadata emitted', (j) => put(j.deparsers![0]!.order!, 0, 'scalars')],
     ['$.checksums[0].calculation', 'calculation unknown', (j) => put(j.checksums![0]!, 'calculation', 'z')],
+    ['$.learn_lists[0]', 'learn list without id', (j) => put(j, 'learn_lists', [{ name: 'd' }])],
+    ['$.field_lists[0].id', 'field list id negative', (j) => put(j, 'field_lists', [{ id: -1, elements: [] }])],
+    [
+      '$.actions[1].primitives[0].parameters[1]',
+      'field list unknown',
+      (j) => put(j.actions![1]!.primitives!, 0, call('clone_ingress_pkt_to_egress', hex(1), hex(9))),
+    ],
+    [
+      '$.actions[1].primitives[0].parameters[0]',
+      'field list unknown',
+      (j) => put(j.actions![1]!.primitives!, 0, call('recirculate', hex(9))),
+    ],
+    [
+      '$.actions[1].primitives[0].parameters[1]',
+      'learn list unknown',
+      (j) => put(j.actions![1]!.primitives!, 0, call('generate_digest', hex(1), hex(9))),
+    ],
+    ['$.meter_arrays[0]', 'direct meter without a table', (j) => put(j.meter_arrays![0]!, 'is_direct', true)],
+    [
+      '$.pipelines[0].tables[0].direct_meters',
+      'meter of another table',
+      (j) => put(j.pipelines![0]!.tables![0]!, 'direct_meters', 'm'),
+    ],
     ['$.__meta__.version', 'version malformed', (j) => put(j.__meta__!, 'version', [2])],
   ];
   test.each(wrong)('is wrong at %s: %s', (path, _what, change) => {
@@ -231,7 +254,6 @@ describe('a bmv2 JSON', () => {
     ['$.header_stacks[0]', 'header stacks', (j) => put(j, 'header_stacks', [{ name: 'hs' }])],
     ['$.header_unions[0]', 'header unions', (j) => put(j, 'header_unions', [{ name: 'hu' }])],
     ['$.header_types[2].fields[1][1]', 'varbit', (j) => put(j.header_types![2]!.fields![1]!, 1, '*')],
-    ['$.learn_lists[0]', 'digests', (j) => put(j, 'learn_lists', [{ name: 'd' }])],
     ['$.parse_vsets[0]', 'value sets', (j) => put(j, 'parse_vsets', [{ name: 'v' }])],
     ['$.extern_instances[0]', 'extern objects', (j) => put(j, 'extern_instances', [{ name: 'e' }])],
     [
@@ -249,26 +271,9 @@ describe('a bmv2 JSON', () => {
       'value sets',
       (j) => put(j.parsers![0]!.parse_states![0]!.transitions![0]!, 'type', 'parse_vset'),
     ],
-    [
-      '$.actions[1].primitives[0].op',
-      'clone_ingress_pkt_to_egress',
-      (j) => put(j.actions![1]!.primitives![0]!, 'op', 'clone_ingress_pkt_to_egress'),
-    ],
-    ['$.actions[1].primitives[0].op', 'recirculate', (j) => put(j.actions![1]!.primitives![0]!, 'op', 'recirculate')],
-    [
-      '$.actions[1].primitives[0].op',
-      'generate_digest',
-      (j) => put(j.actions![1]!.primitives![0]!, 'op', 'generate_digest'),
-    ],
     ['$.actions[1].primitives[0].op', 'push', (j) => put(j.actions![1]!.primitives![0]!, 'op', 'push')],
-    ['$.meter_arrays[0].is_direct', 'direct meters', (j) => put(j.meter_arrays![0]!, 'is_direct', true)],
     ['$.meter_arrays[0].rate_count', '3 rates', (j) => put(j.meter_arrays![0]!, 'rate_count', 3)],
     ['$.calculations[0].algo', 'xxh64', (j) => put(j.calculations![0]!, 'algo', 'xxh64')],
-    [
-      '$.pipelines[0].tables[0].direct_meters',
-      'direct meters',
-      (j) => put(j.pipelines![0]!.tables![0]!, 'direct_meters', 'm'),
-    ],
     [
       '$.pipelines[0].conditionals[0].expression.value.op',
       'last_stack_index',
@@ -309,7 +314,7 @@ describe('a bmv2 JSON', () => {
         const parent = path.slice(0, -1).reduce<Loose>((at, key) => (at as Loose)[key as number]!, json);
         put(parent, path[path.length - 1]!, junk);
         try {
-          compileProgram(loadProgram(encode(json)));
+          compileProgram(loadProgram(encode(json)), { dropPort: 511, priorityQueues: 1 });
         } catch (error) {
           expect(error).toBeInstanceOf(DdfError);
           expect((error as DdfError).where).toMatch(/^\$/);
