@@ -1,5 +1,5 @@
 import type { PortCount } from '../controller/fabric/port-counters.ts';
-import type { RolloutView, VersionView } from '../controller/service.ts';
+import type { Plan, RolloutView, VersionView } from '../controller/service.ts';
 import { FABRIC_TYPE_NACK, FABRIC_TYPE_REPAIR } from '../p4/build/constants.ts';
 import type { HostNode } from '../topologies/types.ts';
 import type { Fabric, LinkClass, SwitchPort } from './fabric.ts';
@@ -124,26 +124,26 @@ export interface RunRecord {
   readonly seconds: number;
 }
 
-/**
- * The figures of a rollout. Bytes and packets are the P4 counters'; what a host sent and the wire lost before a switch could count
- * it is added from the wires.
- */
-export function figuresOf({ rollout, version, hosts, change, phases, seconds }: RunRecord): MainJobFigures {
+/** What a rollout's own view says, wherever it ran. */
+export function rolloutFigures(
+  rollout: RolloutView,
+  version: VersionView,
+): Pick<
+  MainJobFigures,
+  | 'object'
+  | 'version'
+  | 'servers'
+  | 'verified'
+  | 'cohorts'
+  | 'objectBytes'
+  | 'deltaBytes'
+  | 'rangeReadBytes'
+  | 'nacksSent'
+> {
   const { plan } = rollout;
-  const sources = new Set(plan.cohorts.flatMap(({ source }) => (source === null ? [] : [source])));
-  const hostAt = new Map(hosts.map((host) => [`${host.switch} ${host.port}`, host.name]));
-  const hostOf = (count: PortCount): string | undefined => hostAt.get(`${count.switch} ${count.port}`);
-  const isSource = (name: string | undefined): boolean => name !== undefined && sources.has(name);
-  const fromHosts = change.ports.filter((count) => count.direction === 'ingress' && hostOf(count) !== undefined);
-  const toHosts = change.ports.filter((count) => count.direction === 'egress' && hostOf(count) !== undefined);
-  const core = change.ports.filter((count) => count.direction === 'egress' && hostOf(count) === undefined);
-  const lostUp = change.wires.filter((wire) => wire.class === 'host-up');
   const sizeOf = (kind: string): number => plan.cohorts.find((cohort) => cohort.kind === kind)?.servers.length ?? 0;
-  const payload = (isDelta: boolean): number =>
-    version.payloads.find(({ base }) => (base !== null) === isDelta)?.sizeBytes ?? 0;
   const total = (name: 'nacksSent' | 'unicastBytes'): number =>
     rollout.transfers.reduce((sum, transfer) => sum + (transfer.receiverTotals[name] ?? 0), 0);
-
   return {
     object: rollout.object,
     version: rollout.version,
@@ -151,7 +151,46 @@ export function figuresOf({ rollout, version, hosts, change, phases, seconds }: 
     verified: rollout.verified,
     cohorts: { current: sizeOf('current'), delta: sizeOf('delta'), full: sizeOf('full') },
     objectBytes: version.sizeBytes,
-    deltaBytes: payload(true),
+    deltaBytes: version.payloads.find(({ base }) => base !== null)?.sizeBytes ?? 0,
+    rangeReadBytes: total('unicastBytes'),
+    nacksSent: total('nacksSent'),
+  };
+}
+
+/** What of the plan the figures are compared with. */
+export function planBounds({
+  bytes,
+}: Plan): Record<'source' | 'coreLinks' | 'hostLinks', { lowerBoundBytes: number; unicastBytes: number }> {
+  return {
+    source: { lowerBoundBytes: bytes.source, unicastBytes: bytes.unicastSource },
+    coreLinks: { lowerBoundBytes: bytes.coreLinks, unicastBytes: bytes.unicastCoreLinks },
+    hostLinks: { lowerBoundBytes: bytes.source + bytes.hostLinks, unicastBytes: 2 * bytes.unicastSource },
+  };
+}
+
+/** Hosts that send payloads by the plan. */
+export function sourcesOf({ cohorts }: Plan): ReadonlySet<string> {
+  return new Set(cohorts.flatMap(({ source }) => (source === null ? [] : [source])));
+}
+
+/**
+ * The figures of a rollout. Bytes and packets are the P4 counters'; what a host sent and the wire lost before a switch could count
+ * it is added from the wires.
+ */
+export function figuresOf({ rollout, version, hosts, change, phases, seconds }: RunRecord): MainJobFigures {
+  const { plan } = rollout;
+  const sources = sourcesOf(plan);
+  const bounds = planBounds(plan);
+  const hostAt = new Map(hosts.map((host) => [`${host.switch} ${host.port}`, host.name]));
+  const hostOf = (count: PortCount): string | undefined => hostAt.get(`${count.switch} ${count.port}`);
+  const isSource = (name: string | undefined): boolean => name !== undefined && sources.has(name);
+  const fromHosts = change.ports.filter((count) => count.direction === 'ingress' && hostOf(count) !== undefined);
+  const toHosts = change.ports.filter((count) => count.direction === 'egress' && hostOf(count) !== undefined);
+  const core = change.ports.filter((count) => count.direction === 'egress' && hostOf(count) === undefined);
+  const lostUp = change.wires.filter((wire) => wire.class === 'host-up');
+
+  return {
+    ...rolloutFigures(rollout, version),
     source: {
       bytes:
         sum(
@@ -162,21 +201,16 @@ export function figuresOf({ rollout, version, hosts, change, phases, seconds }: 
           lostUp.filter(({ host }) => isSource(host)),
           'bytesLost',
         ),
-      lowerBoundBytes: plan.bytes.source,
-      unicastBytes: plan.bytes.unicastSource,
+      ...bounds.source,
     },
     coreLinks: {
       bytes: sum(core, 'bytes'),
-      lowerBoundBytes: plan.bytes.coreLinks,
-      unicastBytes: plan.bytes.unicastCoreLinks,
+      ...bounds.coreLinks,
     },
     hostLinks: {
       bytes: sum(fromHosts, 'bytes') + sum(lostUp, 'bytesLost') + sum(toHosts, 'bytes'),
-      lowerBoundBytes: plan.bytes.source + plan.bytes.hostLinks,
-      unicastBytes: 2 * plan.bytes.unicastSource,
+      ...bounds.hostLinks,
     },
-    rangeReadBytes: total('unicastBytes'),
-    nacksSent: total('nacksSent'),
     nacksAtSource: sum(
       toHosts.filter((count) => count.kind === FABRIC_TYPE_NACK && isSource(hostOf(count))),
       'packets',

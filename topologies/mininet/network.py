@@ -1,0 +1,146 @@
+"""Builds what a plan says with Mininet's API, keeps it until it is told to stop, and takes it down again.
+
+    network.py PLAN.json
+
+Lines of JSON on file descriptor 3 are commands: {"command": "cli"} runs Mininet's command line on the terminal,
+{"command": "stop"} or the end of the stream ends the program. Lines of JSON on file descriptor 4 are answers:
+{"event": "ready", "pids": {node: pid}}, {"event": "cli ended"}, {"event": "stopped"}, {"event": "failed", "message": text}.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+from mininet.cli import CLI
+from mininet.link import Link, TCIntf
+from mininet.log import setLogLevel
+from mininet.net import Mininet
+from mininet.node import Host, Node, Switch
+
+
+class FabricSwitch(Switch):
+    """A namespace with ports; the switch program is started in it by somebody else."""
+
+    def start(self, controllers):
+        pass
+
+
+class FastIntf(TCIntf):
+    """Shaped above 1 Gb/s too."""
+
+    bwParamMax = 100000
+
+
+def run(node, command):
+    out, err, code = node.pexec(command)
+    if code != 0:
+        raise RuntimeError('%s: %s: %s' % (node.name, ' '.join(command), (err or out).strip()))
+
+
+def run_in_root(*command):
+    subprocess.run(command, check=True, capture_output=True, text=True)
+
+
+def build(plan):
+    net = Mininet(controller=None, build=False, waitConnected=False)
+    root = Node('root', inNamespace=False)
+    bridge = plan['management']['bridge']
+    run_in_root('ip', 'link', 'add', 'name', bridge, 'type', 'bridge')
+    length = plan['management']['prefixLength']
+    run_in_root('ip', 'address', 'add', '%s/%d' % (plan['management']['address'], length), 'dev', bridge)
+    run_in_root('ip', 'link', 'set', 'dev', bridge, 'up')
+    nodes = {}
+    for planned in plan['nodes']:
+        if planned['kind'] == 'switch':
+            node = net.addSwitch(planned['name'], cls=FabricSwitch, inNamespace=True, dpid='%016x' % planned['deviceId'])
+        else:
+            node = net.addHost(planned['name'], cls=Host, ip=planned['ip'] + '/32', mac=planned['mac'])
+        nodes[planned['name']] = node
+        for command in planned['before']:
+            run(node, command)
+    for link in plan['links']:
+        a, b = link['a'], link['b']
+        net.addLink(
+            nodes[a['node']], nodes[b['node']], cls=Link, cls1=FastIntf, cls2=FastIntf,
+            port1=a['port'], port2=b['port'], intfName1=a['device'], intfName2=b['device'])
+    for planned in plan['nodes']:
+        management = planned['management']
+        node = nodes[planned['name']]
+        Link(node, root, intfName1=management['device'], intfName2=management['rootDevice'])
+        run_in_root('ip', 'link', 'set', 'dev', management['rootDevice'], 'master', bridge, 'up')
+    net.build()
+    for planned in plan['nodes']:
+        node = nodes[planned['name']]
+        for command in planned['after']:
+            run(node, command)
+        device = planned['management']['device']
+        run(node, ['ip', 'address', 'add', '%s/%d' % (planned['management']['address'], length), 'dev', device])
+        run(node, ['ip', 'link', 'set', 'dev', device, 'up'])
+    # The queue lengths have to be there first: the shaper takes them over.
+    for link in plan['links']:
+        for end in (link['a'], link['b']):
+            node = nodes[end['node']]
+            result = node.intf(end['device']).config(bw=link['rateMbitPerSecond'], txo=False, rxo=False)
+            problems = [text for text in (result or {}).get('tcoutputs', []) if 'Warning' not in text and text.strip()]
+            if problems:
+                raise RuntimeError('%s: %s' % (node.name, problems[0].strip()))
+    net.start()
+    return net, root, {name: node.pid for name, node in nodes.items()}
+
+
+def take_down(net, root, bridge):
+    """Namespaces go with their shells, and devices with the namespaces."""
+    if net is not None:
+        net.stop()
+    if root is not None:
+        root.terminate()
+    subprocess.run(['ip', 'link', 'delete', 'dev', bridge], capture_output=True)
+
+
+def main():
+    with open(sys.argv[1], encoding='utf-8') as file:
+        plan = json.load(file)
+    commands = os.fdopen(3, 'r', encoding='utf-8')
+    answers = os.fdopen(4, 'w', encoding='utf-8')
+
+    def answer(**fields):
+        answers.write(json.dumps(fields) + '\n')
+        answers.flush()
+
+    def end(_signal, _frame):
+        sys.exit(0)
+
+    signal.signal(signal.SIGTERM, end)
+    # The terminal's Ctrl-C is for the program that started this one, which stops things in order.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    setLogLevel('error')
+    net = root = None
+    try:
+        net, root, pids = build(plan)
+        answer(event='ready', pids=pids)
+        for line in commands:
+            command = json.loads(line)['command']
+            if command == 'stop':
+                break
+            if command == 'cli':
+                setLogLevel('info')
+                signal.signal(signal.SIGINT, signal.default_int_handler)
+                CLI(net)
+                signal.signal(signal.SIGINT, signal.SIG_IGN)
+                answer(event='cli ended')
+    except Exception as problem:  # pylint: disable=broad-except
+        text = getattr(problem, 'stderr', None) or str(problem)
+        answer(event='failed', message=text.strip())
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        take_down(net, root, plan['management']['bridge'])
+        try:
+            answer(event='stopped')
+        except OSError:
+            pass
+
+
+if __name__ == '__main__':
+    main()
