@@ -4,13 +4,22 @@ import { VirtualScheduler } from '../../base/clock.ts';
 import { createRandom } from '../../base/random.ts';
 import { PORT_CPU } from '../../p4/build/constants.ts';
 import { BUILD_DIRECTORY } from '../../scripts/p4-build.ts';
+import type { EntryHandle, ProgramControl } from '../../switch/control.ts';
 import { Device } from '../../switch/index.ts';
 import { P4InfoIndex } from '../../wire/p4runtime/p4info-index.ts';
+import type { NamedObject } from '../../wire/p4runtime/p4info-objects.ts';
 import { parseP4InfoText } from '../../wire/p4runtime/p4info-text.ts';
-import type { PacketSwitch } from './run.ts';
+import type { PacketSwitch, SentFrame, TestEntry } from './run.ts';
+
+/** Nothing has to be waited for. */
+export interface EmbeddedSwitch extends PacketSwitch {
+  readonly program: ProgramControl;
+  inject(port: number, frame: Uint8Array): void;
+  advance(us: number): void;
+}
 
 /** The embedded switch with p4/build/fabric.json, in virtual time that begins at 0. */
-export function embeddedSwitch(): PacketSwitch {
+export function embeddedSwitch(): EmbeddedSwitch {
   const scheduler = new VirtualScheduler();
   const queued = new Map<number, number>();
   const device = new Device({
@@ -21,23 +30,50 @@ export function embeddedSwitch(): PacketSwitch {
     queueDepth: (port) => queued.get(port) ?? 0,
   });
   const program = device.load(device.compile(readFileSync(join(BUILD_DIRECTORY, 'fabric.json'))));
-  let sent: { port: number; frame: Uint8Array }[] = [];
+  const handles = new Map<TestEntry, EntryHandle>();
+  let sent: SentFrame[] = [];
   device.onTransmit = (port, frame) => sent.push({ port, frame });
   device.onCpuFrame = (frame) => sent.push({ port: PORT_CPU, frame });
+  const takeSent = (): SentFrame[] => {
+    const taken = sent;
+    sent = [];
+    return taken;
+  };
   return {
     p4Info: new P4InfoIndex(parseP4InfoText(readFileSync(join(BUILD_DIRECTORY, 'fabric.p4info.txtpb'), 'utf8'))),
+    inRealTime: false,
     program,
+    insert: (entry) => {
+      handles.set(entry, named(program.tables, entry.table).insert(entry.match, entry.priority, entry.action));
+    },
+    remove: (entry) => named(program.tables, entry.table).delete(handles.get(entry)!),
+    setDefault: (table, action) => named(program.tables, table).setDefault(action),
+    setMulticastGroup: (id, replicas) => program.setMulticastGroup(id, replicas),
+    configureMeter: (meter, index, config) => named(program.meters, meter).configure(index, config),
+    readCounter: (info) => {
+      const counter = named(program.counters, info);
+      return Array.from({ length: counter.size }, (_, index) => counter.read(index));
+    },
+    readCounterCell: (info, index) => named(program.counters, info).read(index),
+    readEntryCounter: (entry) => named(program.tables, entry.table).counter(handles.get(entry)!)!,
     inject: (port, frame) => {
       device.receive(port, frame);
       if (device.statistics.errors > 0) throw new Error('The switch failed to process the packet');
       if (device.statistics.outOfRange > 0) throw new Error('The program reached beyond a counter, meter or register');
     },
-    takeSent: () => {
-      const taken = sent;
-      sent = [];
-      return taken;
-    },
+    takeSent,
+    takeLate: takeSent,
     setQueueDepth: (port, frames) => queued.set(port, frames),
     advance: (us) => scheduler.runUntil(scheduler.nowUs() + us),
+    loseRegisters: () => {
+      for (const register of program.registers.values())
+        for (let index = 0; index < register.size; index++) register.write(index, 0n);
+    },
   };
+}
+
+function named<T>(map: ReadonlyMap<string, T>, { name }: NamedObject): T {
+  const object = map.get(name);
+  if (object === undefined) throw new Error(`The program has no ${name}`);
+  return object;
 }

@@ -211,6 +211,18 @@ export function encodePacket(spec: PacketSpec): Uint8Array {
   return frame.subarray(0, Number(given('cut', 'bytes') ?? BigInt(frame.length)));
 }
 
+/** Where the fabric header says how full queues are, unless the packet is about that. */
+export function queueLevelOffset(spec: PacketSpec): number | undefined {
+  const fabric = spec.get('fabric');
+  if (fabric === undefined || fabric.has('queue')) return undefined;
+  const upToFabric = ORDER.slice(0, ORDER.indexOf('fabric')).filter((name) => spec.has(name));
+  return upToFabric.reduce((sum, name) => sum + layerBytes(name), 0) + 37;
+}
+
+function layerBytes(name: string): number {
+  return LAYERS[name]!.reduce((sum, [, width]) => sum + width, 0) / 8;
+}
+
 /** What bytes say when they are read with the layers of `spec`, one line per layer; what is left over is the payload. */
 export function describePacket(bytes: Uint8Array, spec: PacketSpec): string[] {
   const lines: string[] = [];
@@ -218,7 +230,7 @@ export function describePacket(bytes: Uint8Array, spec: PacketSpec): string[] {
   for (const name of ORDER) {
     if (!spec.has(name) || name === 'payload' || name === 'cut') continue;
     const words: string[] = [];
-    const lengthBytes = LAYERS[name]!.reduce((sum, [, width]) => sum + width, 0) / 8;
+    const lengthBytes = layerBytes(name);
     if (offset + lengthBytes > bytes.length) break;
     let bits = BigInt(`0x${Buffer.from(bytes.subarray(offset, offset + lengthBytes)).toString('hex')}`);
     for (const [field, width] of [...LAYERS[name]!].reverse()) {

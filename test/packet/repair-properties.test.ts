@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { createRandom, type Random } from '../../base/random.ts';
 import { DROP_ELIMINATED } from '../../p4/build/constants.ts';
-import { embeddedSwitch } from './embedded.ts';
+import { type EmbeddedSwitch, embeddedSwitch } from './embedded.ts';
 import { encodePacket, parsePacket } from './packet-text.ts';
-import type { PacketSwitch } from './run.ts';
 
 /**
  * The first two invariants of docs/protocol.md ("What has to hold") for the compiled program: random NACKs and REPAIRs of blocks that
@@ -26,7 +25,7 @@ function fabric(type: string, block: number, need: number): Uint8Array {
 }
 
 /** Every receiver and the sender behind fabric ports of one switch. */
-function star(): PacketSwitch {
+function star(): EmbeddedSwitch {
   const device = embeddedSwitch();
   const { program, p4Info } = device;
   const insert = (table: string, key: bigint, action: string, params: bigint[]): void => {
@@ -58,7 +57,7 @@ interface Question {
   ports: Set<number>;
 }
 
-function runHistory(device: PacketSwitch, random: Random, events: number, statistics: Record<string, number>): void {
+function runHistory(device: EmbeddedSwitch, random: Random, events: number, statistics: Record<string, number>): void {
   const base = random.uint32();
   const questions = new Map<number, Question>();
   const eliminated = device.program.counters.get('drop_counter')!;

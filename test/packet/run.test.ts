@@ -50,61 +50,67 @@ describe('a packet script fails', () => {
     'let one = ip dst=10.0.0.2 tcp',
     'let out = one ip ttl=63 eth src=02:00:00:00:00:0a dst=02:00:00:00:00:0b',
   ];
-  const run = (...lines: string[]): void => {
+  const run = (...lines: string[]): Promise<void> => {
     const path = join(folder, 'script.stf');
     writeFileSync(path, [...STAGE, ...lines].join('\n'));
-    runScript(embeddedSwitch(), path);
+    return runScript(embeddedSwitch(), path);
   };
 
-  it('only for a reason', () => {
-    run('packet 1 one', 'expect 2 out', 'packet 1 one ip dst=10.0.0.3', 'no_packet', 'drop NO_ROUTE');
+  it('only for a reason', async () => {
+    await run('packet 1 one', 'expect 2 out', 'packet 1 one ip dst=10.0.0.3', 'no_packet', 'drop NO_ROUTE');
   });
 
-  it('when a frame is missing, and says what happened instead', () => {
-    expect(() => run('packet 1 one ip dst=10.0.0.3', 'expect 2 out')).toThrow(
+  it('when a frame is missing, and says what happened instead', async () => {
+    await expect(run('packet 1 one ip dst=10.0.0.3', 'expect 2 out')).rejects.toThrow(
       /stf:7: expect 2 out\nNothing left by port 2. dropped as no-route/,
     );
   });
 
-  it('when a frame leaves by another port', () => {
-    expect(() => run('packet 1 one', 'expect 3 out')).toThrow('Nothing left by port 3. left by port 2');
+  it('when a frame leaves by another port', async () => {
+    await expect(run('packet 1 one', 'expect 3 out')).rejects.toThrow('Nothing left by port 3. left by port 2');
   });
 
-  it('when a field differs, and names it', () => {
-    expect(() => run('packet 1 one', 'expect 2 out ip ttl=62')).toThrow(
+  it('when a field differs, and names it', async () => {
+    await expect(run('packet 1 one', 'expect 2 out ip ttl=62')).rejects.toThrow(
       /wanted ip .*ttl=0x3e.*\nfound {2}ip .*ttl=0x3f/,
     );
   });
 
-  it('when a frame is not expected, before the next packet and at the end', () => {
-    expect(() => run('packet 1 one', 'packet 1 one', 'expect 2 out')).toThrow(/stf:7: packet 1 one\nleft by port 2/);
-    expect(() => run('packet 1 one')).toThrow(/at the end\nleft by port 2/);
-    expect(() => run('packet 1 one', 'no_packet')).toThrow('left by port 2');
+  it('when a frame is not expected, before the next packet and at the end', async () => {
+    await expect(run('packet 1 one', 'packet 1 one', 'expect 2 out')).rejects.toThrow(
+      /stf:7: packet 1 one\nleft by port 2/,
+    );
+    await expect(run('packet 1 one')).rejects.toThrow(/at the end\nleft by port 2/);
+    await expect(run('packet 1 one', 'no_packet')).rejects.toThrow('left by port 2');
   });
 
-  it('when a drop is not named, or another one is', () => {
-    expect(() => run('packet 6 one')).toThrow('dropped as unknown-port 1 times, not 0');
-    expect(() => run('packet 6 one', 'drop NO_ROUTE')).toThrow('dropped as unknown-port 1 times, not 0');
-    expect(() => run('packet 1 one', 'expect 2 out', 'drop NO_ROUTE')).toThrow('dropped as no-route 0 times, not 1');
+  it('when a drop is not named, or another one is', async () => {
+    await expect(run('packet 6 one')).rejects.toThrow('dropped as unknown-port 1 times, not 0');
+    await expect(run('packet 6 one', 'drop NO_ROUTE')).rejects.toThrow('dropped as unknown-port 1 times, not 0');
+    await expect(run('packet 1 one', 'expect 2 out', 'drop NO_ROUTE')).rejects.toThrow(
+      'dropped as no-route 0 times, not 1',
+    );
   });
 
-  it('when a counter says something else', () => {
+  it('when a counter says something else', async () => {
     const lines = ['packet 1 one', 'expect 2 out'];
-    run(...lines, 'counter egress_port_counter port=2 tagged=0 kind=KIND_IPV4 packets=1 bytes=54');
-    expect(() => run(...lines, 'counter egress_port_counter port=2 tagged=0 kind=KIND_IPV4 packets=2')).toThrow(
+    await run(...lines, 'counter egress_port_counter port=2 tagged=0 kind=KIND_IPV4 packets=1 bytes=54');
+    await expect(run(...lines, 'counter egress_port_counter port=2 tagged=0 kind=KIND_IPV4 packets=2')).rejects.toThrow(
       'It counted 1 packets, 54 bytes',
     );
   });
 
-  it('when it is not understood', () => {
-    expect(() => run('pocket 1 one')).toThrow('There is no command pocket');
-    expect(() => run('packet 1 ip colour=3')).toThrow('ip has no field colour');
-    expect(() => run('packet 1 two')).toThrow('"two" is no layer, field or packet');
-    expect(() => run('packet 1 ip ttl=many')).toThrow('"many" is no number, address or constant');
-    expect(() => run('add port_role port=1 => host_port')).toThrow('The key ingress_port is missing');
-    expect(() => run('add port_role ingress_port=2 => to_host bit=1')).toThrow('port_role has no action to_host');
-    expect(() => run('add egress_role egress_port=3 => to_host')).toThrow('to_host needs bit');
-    expect(() => run('drop NONSENSE')).toThrow('"DROP_NONSENSE" is no number');
-    expect(() => run('advance 3')).toThrow('is no time');
+  it('when it is not understood', async () => {
+    await expect(run('pocket 1 one')).rejects.toThrow('There is no command pocket');
+    await expect(run('packet 1 ip colour=3')).rejects.toThrow('ip has no field colour');
+    await expect(run('packet 1 two')).rejects.toThrow('"two" is no layer, field or packet');
+    await expect(run('packet 1 ip ttl=many')).rejects.toThrow('"many" is no number, address or constant');
+    await expect(run('add port_role port=1 => host_port')).rejects.toThrow('The key ingress_port is missing');
+    await expect(run('add port_role ingress_port=2 => to_host bit=1')).rejects.toThrow(
+      'port_role has no action to_host',
+    );
+    await expect(run('add egress_role egress_port=3 => to_host')).rejects.toThrow('to_host needs bit');
+    await expect(run('drop NONSENSE')).rejects.toThrow('"DROP_NONSENSE" is no number');
+    await expect(run('advance 3')).rejects.toThrow('is no time');
   });
 });

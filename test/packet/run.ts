@@ -1,28 +1,65 @@
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { DROP_REASON_NAMES, PORT_CPU } from '../../p4/build/constants.ts';
-import type { ActionCall, CounterValue, EntryHandle, MatchValue, ProgramControl } from '../../switch/control.ts';
+import type { ActionCall, CounterValue, EntryAction, MatchValue, MeterConfig, Replica } from '../../switch/control.ts';
 import type { P4InfoIndex } from '../../wire/p4runtime/p4info-index.ts';
-import type { MatchFieldInfo, NamedObject, TableInfo } from '../../wire/p4runtime/p4info-objects.ts';
-import { describePacket, encodePacket, type PacketSpec, parsePacket, parseValue } from './packet-text.ts';
+import type { CounterInfo, MatchFieldInfo, MeterInfo, TableInfo } from '../../wire/p4runtime/p4info-objects.ts';
+import {
+  describePacket,
+  encodePacket,
+  type PacketSpec,
+  parsePacket,
+  parseValue,
+  queueLevelOffset,
+} from './packet-text.ts';
 
-/** A switch under test. Time stands still between calls. */
-export interface PacketSwitch {
-  readonly p4Info: P4InfoIndex;
-  readonly program: ProgramControl;
-  /** A frame arrives at a port, or from the CPU at PORT_CPU, and is dealt with. */
-  inject(port: number, frame: Uint8Array): void;
-  /** What left since the last call. */
-  takeSent(): { readonly port: number; readonly frame: Uint8Array }[];
-  /** How many frames are queued at a port from now on. */
-  setQueueDepth(port: number, frames: number): void;
-  advance(us: number): void;
+type Awaitable<T> = T | Promise<T>;
+
+/** An entry of a table; the same object means the same entry. */
+export interface TestEntry {
+  readonly table: TableInfo;
+  /** In the order of the table's fields. */
+  readonly match: readonly MatchValue[];
+  readonly priority: number;
+  readonly action: EntryAction;
 }
 
-interface Sent {
+export interface SentFrame {
   readonly port: number;
   readonly frame: Uint8Array;
 }
+
+/** A switch under test. */
+export interface PacketSwitch {
+  readonly p4Info: P4InfoIndex;
+  /** Time goes on between calls, and frames may wait in a queue even if nobody said so. */
+  readonly inRealTime: boolean;
+  insert(entry: TestEntry): Awaitable<void>;
+  remove(entry: TestEntry): Awaitable<void>;
+  setDefault(table: TableInfo, action: ActionCall): Awaitable<void>;
+  setMulticastGroup(id: number, replicas: readonly Replica[]): Awaitable<void>;
+  configureMeter(meter: MeterInfo, index: number, config: MeterConfig): Awaitable<void>;
+  /** All cells. */
+  readCounter(counter: CounterInfo): Awaitable<readonly CounterValue[]>;
+  readCounterCell(counter: CounterInfo, index: number): Awaitable<CounterValue>;
+  /** The direct counter. */
+  readEntryCounter(entry: TestEntry): Awaitable<CounterValue>;
+  /** A frame arrives at a port, or from the CPU at PORT_CPU, and is dealt with. */
+  inject(port: number, frame: Uint8Array): Awaitable<void>;
+  /** What left since the last call. */
+  takeSent(): SentFrame[];
+  /** What leaves only now, when something was expected and has not left. */
+  takeLate(): Awaitable<SentFrame[]>;
+  /** How many frames are queued at a port from now on. */
+  setQueueDepth(port: number, frames: number): void;
+  /** Lets so much time pass. */
+  advance(us: number): Awaitable<void>;
+  /** All registers are 0 from now on; entries are as they were, counters may be 0 too. */
+  loseRegisters(): Awaitable<void>;
+}
+
+/** Why a kind of switch cannot do a command, if so; `us` is the time that is to pass. */
+export type Inability = (command: string, us: number | undefined) => string | undefined;
 
 /**
  * Runs a script of packets: one command a line, `#` begins a comment.
@@ -46,52 +83,65 @@ interface Sent {
  * Until the next `packet`, or the end, every frame that left has to be expected and every count of the drop counter named.
  * Throws an Error that begins with file and line.
  */
-export function runScript(device: PacketSwitch, path: string): void {
-  new ScriptRun(device).run(path);
+export function runScript(device: PacketSwitch, path: string): Promise<void> {
+  return new ScriptRun(device).run(path);
+}
+
+/** Why a script cannot run on a kind of switch: its first command that the switch cannot do. */
+export function whyNot(unable: Inability, path: string): string | undefined {
+  for (const line of readFileSync(path, 'utf8').split('\n')) {
+    const [command, ...words] = line.replace(/#.*$/, '').trim().split(/\s+/);
+    const reason =
+      command === 'include'
+        ? whyNot(unable, join(dirname(path), words[0]!))
+        : unable(command!, command === 'advance' ? durationUs(words[0]!) : undefined);
+    if (reason !== undefined) return reason;
+  }
+  return undefined;
 }
 
 class ScriptRun {
   private readonly device: PacketSwitch;
   private readonly packets = new Map<string, PacketSpec>();
-  private readonly entries = new Map<string, EntryHandle>();
-  private sent: Sent[] = [];
+  private readonly entries = new Map<string, TestEntry>();
+  private sent: SentFrame[] = [];
   private lastPacket: PacketSpec = new Map();
-  private dropsBefore: bigint[];
+  private dropsBefore: bigint[] = [];
   private readonly dropsExpected = new Map<number, bigint>();
 
   constructor(device: PacketSwitch) {
     this.device = device;
-    this.dropsBefore = this.drops();
   }
 
-  run(path: string): void {
+  async run(path: string): Promise<void> {
     let place = path;
     try {
+      this.dropsBefore = await this.drops();
       for (const [index, line] of readFileSync(path, 'utf8').split('\n').entries()) {
         const text = line.replace(/#.*$/, '').trim();
         if (text === '') continue;
         place = `${path}:${index + 1}: ${text}`;
         const [command, ...words] = text.split(/\s+/);
-        if (command === 'include') this.include(join(dirname(path), words[0]!));
-        else this.execute(command!, words);
+        if (command === 'include') await this.include(join(dirname(path), words[0]!));
+        else await this.execute(command!, words);
       }
       place = `${path}: at the end`;
-      this.settle();
+      await this.settle();
     } catch (error) {
       throw new Error(`${place}\n${error instanceof Error ? error.message : String(error)}`, { cause: error });
     }
   }
 
   /** Included scripts set the stage; what they leave open is settled by the includer. */
-  private include(path: string): void {
+  private async include(path: string): Promise<void> {
     for (const line of readFileSync(path, 'utf8').split('\n')) {
       const [command, ...words] = line.replace(/#.*$/, '').trim().split(/\s+/);
-      if (command !== '') this.execute(command!, words);
+      if (command !== '') await this.execute(command!, words);
     }
   }
 
-  private execute(command: string, words: string[]): void {
-    const commands: Readonly<Record<string, () => void>> = {
+  private async execute(command: string, words: string[]): Promise<void> {
+    const commands: Readonly<Record<string, () => Awaitable<void>>> = {
       let: () => this.name(words),
       add: () => this.add(words),
       remove: () => this.remove(words),
@@ -109,7 +159,7 @@ class ScriptRun {
     };
     const run = commands[command];
     if (run === undefined) throw new Error(`There is no command ${command}`);
-    run();
+    await run();
   }
 
   private name(words: readonly string[]): void {
@@ -117,18 +167,18 @@ class ScriptRun {
     this.packets.set(words[0]!, parsePacket(words.slice(2), this.packets));
   }
 
-  private group(words: readonly string[]): void {
+  private group(words: readonly string[]): Awaitable<void> {
     const replicas = words.slice(1).map((word) => {
       const [port, instance] = word.split(':');
       return { port: Number(port), instance: Number(instance) };
     });
-    this.device.program.setMulticastGroup(Number(words[0]), replicas);
+    return this.device.setMulticastGroup(Number(words[0]), replicas);
   }
 
-  private packet(words: readonly string[]): void {
-    this.settle();
+  private async packet(words: readonly string[]): Promise<void> {
+    await this.settle();
     this.lastPacket = parsePacket(words.slice(1), this.packets);
-    this.device.inject(this.port(words[0]!), encodePacket(this.lastPacket));
+    await this.device.inject(this.port(words[0]!), encodePacket(this.lastPacket));
     this.sent.push(...this.device.takeSent());
   }
 
@@ -137,16 +187,17 @@ class ScriptRun {
     this.dropsExpected.set(reason, (this.dropsExpected.get(reason) ?? 0n) + BigInt(words[1] ?? 1));
   }
 
-  private loseRegisters(): void {
-    for (const register of this.device.program.registers.values())
-      for (let index = 0; index < register.size; index++) register.write(index, 0n);
+  private async loseRegisters(): Promise<void> {
+    await this.settle();
+    await this.device.loseRegisters();
+    this.dropsBefore = await this.drops();
   }
 
   private port(word: string): number {
     return word === 'CPU' ? PORT_CPU : Number(word);
   }
 
-  private add(words: string[]): void {
+  private async add(words: string[]): Promise<void> {
     const arrow = words.indexOf('=>');
     if (arrow < 0) throw new Error('add TABLE KEYS => ACTION');
     const table = this.device.p4Info.tables.require(words[0]!);
@@ -156,26 +207,27 @@ class ScriptRun {
     const calls = splitAt(words.slice(arrow + 1), '|').map((part) => this.action(table, part));
     const action =
       table.profile === undefined ? calls[0]! : { selector: calls.map((call) => ({ ...call, weight: 1 })) };
-    const handle = this.table(table).insert(matchOf(table, keys), priority, action);
-    this.entries.set(entryName(table, keys), handle);
+    const entry = { table, match: matchOf(table, keys), priority, action };
+    await this.device.insert(entry);
+    this.entries.set(entryName(table, keys), entry);
   }
 
-  private remove(words: string[]): void {
+  private async remove(words: string[]): Promise<void> {
     const table = this.device.p4Info.tables.require(words[0]!);
     const name = entryName(table, new Map(words.slice(1).map(assignment)));
-    const entry = this.entries.get(name);
-    if (entry === undefined) throw new Error(`No entry was added as ${name}`);
-    this.table(table).delete(entry);
+    await this.device.remove(this.entry(name));
     this.entries.delete(name);
   }
 
-  private setDefault(words: string[]): void {
-    const table = this.device.p4Info.tables.require(words[0]!);
-    this.table(table).setDefault(this.action(table, words.slice(1)));
+  private entry(name: string): TestEntry {
+    const entry = this.entries.get(name);
+    if (entry === undefined) throw new Error(`No entry was added as ${name}`);
+    return entry;
   }
 
-  private table(info: TableInfo) {
-    return named(this.device.program.tables, info);
+  private setDefault(words: string[]): Awaitable<void> {
+    const table = this.device.p4Info.tables.require(words[0]!);
+    return this.device.setDefault(table, this.action(table, words.slice(1)));
   }
 
   private action(table: TableInfo, words: readonly string[]): ActionCall {
@@ -192,10 +244,10 @@ class ScriptRun {
     return { action: info.name, params };
   }
 
-  private meter(words: readonly string[]): void {
+  private meter(words: readonly string[]): Awaitable<void> {
     const values = new Map(words.slice(2).map(assignment));
     const rate = (name: string): bigint => BigInt(values.get(name)!);
-    named(this.device.program.meters, this.device.p4Info.meters.require(words[0]!)).configure(Number(words[1]), {
+    return this.device.configureMeter(this.device.p4Info.meters.require(words[0]!), Number(words[1]), {
       cir: rate('cir'),
       cburst: rate('cburst'),
       pir: rate('pir'),
@@ -203,11 +255,14 @@ class ScriptRun {
     });
   }
 
-  private expect(port: number, spec: PacketSpec): void {
+  private async expect(port: number, spec: PacketSpec): Promise<void> {
     const wanted = encodePacket(spec);
-    const index = this.sent.findIndex((sent) => sent.port === port);
-    if (index < 0) throw new Error(`Nothing left by port ${port}. ${this.happened()}`);
-    const [{ frame }] = this.sent.splice(index, 1) as [Sent];
+    const place = (): number => this.sent.findIndex((sent) => sent.port === port);
+    if (place() < 0) this.sent.push(...(await this.device.takeLate()));
+    if (place() < 0) throw new Error(`Nothing left by port ${port}. ${await this.happened()}`);
+    const [{ frame }] = this.sent.splice(place(), 1) as [SentFrame];
+    const level = this.device.inRealTime ? queueLevelOffset(spec) : undefined;
+    if (level !== undefined && level < frame.length) wanted[level] = frame[level]!;
     if (Buffer.compare(frame, wanted) === 0) return;
     const found = describePacket(frame, spec);
     const differences = describePacket(wanted, spec).flatMap((line, layer) =>
@@ -216,54 +271,52 @@ class ScriptRun {
     throw new Error([`Another packet left by port ${port}:`, ...differences].join('\n'));
   }
 
-  private expectNothing(): void {
-    if (this.sent.length > 0) throw new Error(this.happened());
+  private async expectNothing(): Promise<void> {
+    if (this.sent.length > 0) throw new Error(await this.happened());
   }
 
-  private counter(words: readonly string[]): void {
+  private async counter(words: readonly string[]): Promise<void> {
     const values = new Map(words.slice(1).flatMap((word) => (word.includes('=') ? [assignment(word)] : [])));
     const want = { packets: BigInt(values.get('packets')!), bytes: values.get('bytes') };
     values.delete('packets');
     values.delete('bytes');
-    const found = this.readCounter(words[0]!, words[1]!, values);
+    const found = await this.readCounter(words[0]!, words[1]!, values);
     if (found.packets !== want.packets || (want.bytes !== undefined && found.bytes !== BigInt(want.bytes)))
       throw new Error(`It counted ${found.packets} packets, ${found.bytes} bytes`);
   }
 
-  private readCounter(name: string, index: string, keys: ReadonlyMap<string, string>): CounterValue {
-    const { p4Info, program } = this.device;
+  private readCounter(name: string, index: string, keys: ReadonlyMap<string, string>): Awaitable<CounterValue> {
+    const { p4Info } = this.device;
     const info = p4Info.counters.get(name);
-    if (info !== undefined) return named(program.counters, info).read(portCell(keys) ?? Number(parseValue(index)));
-    const direct = p4Info.directCounters.require(name);
-    const table = p4Info.tables.require(direct.tableId);
-    const entry = this.entries.get(entryName(table, keys));
-    if (entry === undefined) throw new Error(`No entry was added as ${entryName(table, keys)}`);
-    return this.table(table).counter(entry)!;
+    if (info !== undefined) return this.device.readCounterCell(info, portCell(keys) ?? Number(parseValue(index)));
+    const table = p4Info.tables.require(p4Info.directCounters.require(name).tableId);
+    return this.device.readEntryCounter(this.entry(entryName(table, keys)));
   }
 
-  private drops(): bigint[] {
-    const counter = named(this.device.program.counters, this.device.p4Info.counters.require('drop_counter'));
-    return Array.from({ length: counter.size }, (_, reason) => counter.read(reason).packets);
+  private async drops(): Promise<bigint[]> {
+    const cells = await this.device.readCounter(this.device.p4Info.counters.require('drop_counter'));
+    return cells.map(({ packets }) => packets);
   }
 
   /** Everything that the last packet caused has been asked for. */
-  private settle(): void {
-    const drops = this.drops();
+  private async settle(): Promise<void> {
+    this.sent.push(...this.device.takeSent());
+    const drops = await this.drops();
     for (const [reason, total] of drops.entries()) {
       const found = total - this.dropsBefore[reason]!;
       const wanted = this.dropsExpected.get(reason) ?? 0n;
       if (found !== wanted)
         throw new Error(
-          `The last packet was dropped as ${reasonName(reason)} ${found} times, not ${wanted}. ${this.happened()}`,
+          `The last packet was dropped as ${reasonName(reason)} ${found} times, not ${wanted}. ${await this.happened()}`,
         );
     }
-    this.expectNothing();
+    await this.expectNothing();
     this.dropsBefore = drops;
     this.dropsExpected.clear();
   }
 
-  private happened(): string {
-    const drops = this.drops().flatMap((total, reason) =>
+  private async happened(): Promise<string> {
+    const drops = (await this.drops()).flatMap((total, reason) =>
       total === this.dropsBefore[reason] ? [] : [`dropped as ${reasonName(reason)}`],
     );
     const sent = this.sent.map(
@@ -275,12 +328,6 @@ class ScriptRun {
 
 function reasonName(reason: number): string {
   return DROP_REASON_NAMES[reason] ?? String(reason);
-}
-
-function named<T>(map: ReadonlyMap<string, T>, { name }: NamedObject): T {
-  const object = map.get(name);
-  if (object === undefined) throw new Error(`The program has no ${name}`);
-  return object;
 }
 
 function assignment(word: string): [string, string] {
