@@ -168,8 +168,17 @@ function loadLearnLists(root: JsonView, names: Names): LearnList[] {
       .map((item) => listedField(item, names));
     const list: LearnList = { name: view.get('name').string(), id, index, fields };
     names.learnListsById.set(id, list);
-    return define(byName, view.get('name'), list);
+    // p4c makes a list for each call: those of one name are one kind of message.
+    const same = byName.get(list.name);
+    if (same !== undefined && widthsOf(same) !== widthsOf(list))
+      throw view.get('elements').invalid('differ from those of another list of this name');
+    byName.set(list.name, list);
+    return list;
   });
+}
+
+function widthsOf(list: LearnList): string {
+  return list.fields.map((field) => field.widthBits).join();
 }
 
 function listedField(view: JsonView, names: Names): HeaderField {

@@ -98,6 +98,7 @@ export class RunningProgram implements ProgramControl {
         fields: fields.map((field) => ({ name: field.name, widthBits: field.widthBits })),
       }),
     );
+    // Lists of one name are the same message from several places of the program.
     this.digests = byName(digests);
     this.valueSets = new Map();
     this.actions = declaredActions(program);
@@ -114,7 +115,7 @@ export class RunningProgram implements ProgramControl {
       queueDepth: (port: number) => surroundings.queueDepth(port),
       transmit: (port: number, frame: Frame) => surroundings.transmit(port, frame),
       uniform: (low: bigint, high: bigint) => uniform(surroundings.random, low, high),
-      learn: (digest: number, values: readonly bigint[]) => this.onDigest?.(digests[digest]!, values),
+      learn: (digest: number, values: readonly bigint[]) => this.onDigest?.(this.digests.get(program.learnLists[digest]!.name)!, values),
       log: (format: string, values: readonly bigint[]) => surroundings.log(fillIn(format, values)),
     };
     this.receive = factory.make(environment, LIBRARY);

@@ -16,8 +16,12 @@ export class TestDevice {
   readonly sent: Sent[] = [];
   queueDepth = (_port: number): number => 0;
 
-  constructor(program: ProgramSpec | Uint8Array) {
+  constructor(
+    program: ProgramSpec | Uint8Array,
+    options: { readonly dropPort?: number; readonly priorityQueues?: number } = {},
+  ) {
     this.device = new Device({
+      ...options,
       deviceId: 1n,
       cpuPort: 510,
       clock: { nowUs: () => this.nowUs },
