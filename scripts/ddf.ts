@@ -9,6 +9,8 @@ import {
   type RawControllerOptions,
   runController,
 } from './run-controller.ts';
+import { runSwitch } from './run-switch.ts';
+import { DEFAULT_GRPC_ADDRESS, LOG_LEVELS, type RawSwitchOptions } from './switch-options.ts';
 import { createTerminal } from './terminal.ts';
 import { runUp } from './up.ts';
 import { MAX_SERVERS, type RawUpOptions } from './up-options.ts';
@@ -19,6 +21,8 @@ const USAGE_ERRORS: readonly ErrorCode[] = [
   'INVALID_FILE',
   'BASE_MISMATCH',
   'INVALID_TOPOLOGY',
+  'INVALID_PROGRAM',
+  'PORT_UNAVAILABLE',
   'INVALID_REQUEST',
   'NOT_FOUND',
   'ALREADY_EXISTS',
@@ -33,6 +37,15 @@ first by a seeded, optimiser-like update of 1 % of the elements. Without --base,
 and nobody needs a delta.
 
 Exit code: 0 all servers verified, 1 not all or failed, 2 wrong options or files, 130 interrupted.
+`;
+
+const SWITCH_HELP = `
+The program forwards as soon as the switch has started; a controller may set another one. With --p4info it is also the
+pipeline that P4Runtime serves, without it P4Runtime serves nothing before a controller has set a pipeline.
+[port=] limits what frames suffer to one port; both directions suffer independently. Interfaces need root, or
+CAP_NET_RAW and CAP_NET_ADMIN. SIGTERM or Ctrl-C ends the switch and prints what it has done.
+
+Exit code: 0 ended by a signal, 1 failed, 2 wrong options, files or interfaces.
 `;
 
 /** The `ddf` command. Returns the exit code of the process. */
@@ -98,6 +111,30 @@ export async function main(commandLine: readonly string[]): Promise<number> {
     });
   }
 
+  program
+    .command('switch')
+    .description('start an embedded switch on network interfaces, with a P4Runtime server; SIGTERM ends it')
+    .option('--program <file>', 'bmv2 JSON that p4c-bm2-ss made')
+    .option('--p4info <file>', 'its P4Info, as text')
+    .option('--no-p4', 'start without a program: a controller sets it')
+    .option('-i, --interface <port@name>', 'make a network interface a port; any number of times', collect)
+    .option('--device-id <n>', 'as P4Runtime names this switch (default: 1)')
+    .option('--grpc <host:port>', 'where P4Runtime is served, port 0 for any', DEFAULT_GRPC_ADDRESS)
+    .option('--cpu-port <n>', 'port of packet-ins and packet-outs (default: 510)')
+    .option('--pcap [directory]', 'capture every port: NAME_in.pcap and NAME_out.pcap (default: here)')
+    .option('--loss <[port=]percent>', 'lose frames', collect)
+    .option('--duplication <[port=]percent>', 'deliver frames twice', collect)
+    .option('--reordering <[port=]percent>', 'hold frames back', collect)
+    .option('--reorder-delay <[port=]us>', 'for so many microseconds (default: 1000)', collect)
+    .option('--corruption <[port=]percent>', 'flip a bit of frames', collect)
+    .option('--seed <n>', 'reproduces what happens to frames, and random() of P4 (default: 1)')
+    .option('-L, --log-level <level>', `${LOG_LEVELS.join(', ')} (default: warn)`)
+    .option('--json', 'print a JSON object when ready, and the statistics as one at the end')
+    .addHelpText('after', SWITCH_HELP)
+    .action(async (options: RawSwitchOptions) => {
+      exitCode = await runSwitch(options, terminal);
+    });
+
   registerCommands(program, {
     out: (line) => terminal.out(line),
     ...(terminal.redraw === undefined ? {} : { redraw: terminal.redraw }),
@@ -132,6 +169,11 @@ function usageError(error: CommanderError): DdfError {
 /** What `--json` prints in place of a result. */
 function errorJson({ code, message, where, remedy }: DdfError): Record<string, unknown> {
   return { error: { code, message, where, remedy } };
+}
+
+/** For options that may be given several times. */
+function collect(text: string, before: readonly string[] | undefined): string[] {
+  return [...(before ?? []), text];
 }
 
 function stackOf(error: DdfError): string {

@@ -109,7 +109,11 @@ export class Device implements DeviceControl {
     return this.running;
   }
 
-  /** Takes the frame and processes it. A frame that an output brings back while another is processed waits for its turn. */
+  /**
+   * Takes the frame and processes it. A frame that an output brings back while another is processed waits for its turn.
+   *
+   * What is transmitted may be a view of the same memory; besides that, nothing refers to it afterwards.
+   */
   receive(port: number, frame: Frame): void {
     if (this.busy) {
       if (this.backlog.length < BACKLOG_LIMIT) this.backlog.push({ port, frame });
@@ -160,7 +164,8 @@ export class Device implements DeviceControl {
 
   private transmit(port: number, frame: Frame): void {
     this.statistics.transmitted++;
-    if (port === this.cpuPort) this.onCpuFrame?.(frame);
+    // Controllers take their time: the frame may be a view of memory that belongs to a port.
+    if (port === this.cpuPort) this.onCpuFrame?.(frame.slice());
     else this.onTransmit?.(port, frame);
   }
 

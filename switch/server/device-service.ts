@@ -9,7 +9,10 @@ import type {
   StreamMessageResponse,
   WriteRequest,
 } from '../../wire/p4runtime/messages.ts';
-import { WriteRequestAtomicity as Atomicity } from '../../wire/p4runtime/messages.ts';
+import {
+  WriteRequestAtomicity as Atomicity,
+  SetForwardingPipelineConfigRequestAction as ConfigAction,
+} from '../../wire/p4runtime/messages.ts';
 import type { DeviceControl } from '../control.ts';
 import { type Contender, type ElectionId, RoleArbiter } from './arbitration.ts';
 import { Pipeline } from './pipeline.ts';
@@ -77,6 +80,13 @@ export class DeviceService {
         roleId === 0n ? `There is no role ${role}` : 'Roles go by name, there is none with an id',
       );
     return arbiter;
+  }
+
+  /** Gives the device the pipeline that it starts with, before there is any controller. Throws like {@link setPipeline}. */
+  install(config: ForwardingPipelineConfig): void {
+    const { deviceId } = this.device;
+    const action = ConfigAction.VERIFY_AND_COMMIT;
+    this.pipeline.set({ deviceId, roleId: 0n, role: '', electionId: undefined, action, config });
   }
 
   setPipeline(request: SetForwardingPipelineConfigRequest): void {

@@ -13,6 +13,7 @@ import { DdfError } from '../../base/errors.ts';
 import type { Logger } from '../../base/logger.ts';
 import type {
   CapabilitiesRequest,
+  ForwardingPipelineConfig,
   GetForwardingPipelineConfigRequest,
   ReadRequest,
   ReadResponse,
@@ -33,6 +34,8 @@ export interface P4RuntimeServerOptions {
   readonly logger: Logger;
   /** Streams per device and role; default 64. */
   readonly maxStreams?: number;
+  /** What devices run before a controller sets another pipeline, by device id; default: nothing. */
+  readonly pipelines?: ReadonlyMap<bigint, ForwardingPipelineConfig>;
 }
 
 export interface P4RuntimeServer {
@@ -48,7 +51,7 @@ const MAX_MESSAGE_BYTES = 64 * 1024 * 1024;
 const ENTITIES_PER_RESPONSE = 512;
 const DEFAULT_MAX_STREAMS = 64;
 
-/** Serves P4Runtime 1.5 for some devices. Throws DdfError ADDRESS_IN_USE, INVALID_OPTION. */
+/** Serves P4Runtime 1.5 for some devices. Throws DdfError ADDRESS_IN_USE, INVALID_OPTION, and for a pipeline what verifying it would throw. */
 export async function startP4RuntimeServer(options: P4RuntimeServerOptions): Promise<P4RuntimeServer> {
   const { logger } = options;
   // What grpc-js would print reaches us as errors.
@@ -57,7 +60,10 @@ export async function startP4RuntimeServer(options: P4RuntimeServerOptions): Pro
   for (const device of options.devices) {
     if (services.has(device.deviceId))
       throw new DdfError('INVALID_OPTION', `Two devices have the id ${device.deviceId}`);
-    services.set(device.deviceId, new DeviceService(device, options.maxStreams ?? DEFAULT_MAX_STREAMS, logger));
+    const service = new DeviceService(device, options.maxStreams ?? DEFAULT_MAX_STREAMS, logger);
+    services.set(device.deviceId, service);
+    const pipeline = options.pipelines?.get(device.deviceId);
+    if (pipeline !== undefined) service.install(pipeline);
   }
   const server = new Server({
     'grpc.max_receive_message_length': MAX_MESSAGE_BYTES,

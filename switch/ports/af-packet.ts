@@ -1,0 +1,258 @@
+import { DdfError } from '../../base/errors.ts';
+import {
+  AF_PACKET,
+  ETH_P_ALL,
+  PACKET_ADD_MEMBERSHIP,
+  PACKET_COPY_THRESH,
+  PACKET_IGNORE_OUTGOING,
+  PACKET_MR_PROMISC,
+  PACKET_STATISTICS,
+  PACKET_VERSION,
+  PACKET_VNET_HDR,
+  SIOCOUTQ,
+  SO_ERROR,
+  SO_RCVBUF,
+  SO_RCVBUFFORCE,
+  SO_SNDBUF,
+  SO_SNDBUFFORCE,
+  SOCK_CLOEXEC,
+  SOCK_RAW,
+  SOL_PACKET,
+  SOL_SOCKET,
+  TPACKET_V2,
+} from './linux/abi.ts';
+import { type InterfaceControl, MAX_INTERFACE_NAME_BYTES } from './linux/interface.ts';
+import { type Libc, systemError } from './linux/libc.ts';
+import type { LinkState } from './linux/link-monitor.ts';
+import { ReceiveRing } from './linux/receive-ring.ts';
+import { type KnownMemory, SendBatch } from './linux/send-batch.ts';
+import type { Frame, Port } from './port.ts';
+
+/** Cumulative; bytes are frame lengths without FCS. */
+export interface AfPacketStatistics {
+  readonly framesReceived: number;
+  readonly bytesReceived: number;
+  /** Lost before we saw them, because the ring was full. */
+  readonly ringDropped: number;
+  /** Received but not usable: too large, or with headers that make no sense. */
+  readonly unusable: number;
+  readonly segmented: number;
+  readonly checksumsCompleted: number;
+  readonly framesSent: number;
+  readonly bytesSent: number;
+  readonly queueDropped: number;
+  readonly tooLong: number;
+  readonly sendFailed: number;
+}
+
+/** Room for packets that wait to be sent (in the interface's queue), and for those too large for the ring. */
+const SOCKET_BUFFER_BYTES = 4 * 1024 * 1024;
+/** What the kernel counts for a queued frame besides its bytes, about (struct sk_buff and its shared info, rounded up). */
+const QUEUED_FRAME_OVERHEAD_BYTES = 1024;
+
+/**
+ * A port on a network interface, through packet sockets: one with a ring that receives, one that sends in batches. Linux only, needs CAP_NET_RAW.
+ *
+ * Frames that it hands out lie in the ring and are good until `release`; whoever keeps one longer copies it. Frames that it is given must stay as they
+ * are until `flush`. A PortLoop calls both.
+ */
+export class AfPacketPort implements Port {
+  readonly interfaceName: string;
+  readonly interfaceIndex: number;
+  readonly mtuBytes: number;
+  /** Becomes readable when frames arrive. */
+  readonly fd: number;
+  onFrame: ((frame: Frame) => void) | undefined;
+  /** Called when the first frame waits for {@link flush}. */
+  onWaiting: (() => void) | undefined;
+  private readonly libc: Libc;
+  private readonly sendFd: number;
+  private readonly ring: ReceiveRing;
+  private readonly batch: SendBatch;
+  private readonly restoreOffloads: (() => void) | undefined;
+  private linkState: LinkState;
+  private framesReceived = 0;
+  private bytesReceived = 0;
+  private ringDropped = 0;
+  private queuedBytes = 0;
+  private closed = false;
+
+  /** Throws PORT_UNAVAILABLE: no such interface, no permission, not Ethernet. INVALID_OPTION for a name that cannot be one. */
+  constructor(libc: Libc, interfaces: InterfaceControl, interfaceName: string) {
+    checkInterfaceName(interfaceName);
+    const properties = interfaces.properties(interfaceName);
+    this.libc = libc;
+    this.interfaceName = interfaceName;
+    this.interfaceIndex = properties.index;
+    this.mtuBytes = properties.mtuBytes;
+    this.linkState = properties.isUp ? 'up' : 'down';
+    this.fd = open(libc, interfaceName);
+    this.sendFd = -1;
+    try {
+      set(libc, this.fd, SOL_PACKET, PACKET_VERSION, TPACKET_V2, 'use receive rings', interfaceName);
+      set(libc, this.fd, SOL_PACKET, PACKET_VNET_HDR, 1, 'see checksum offload', interfaceName);
+      set(libc, this.fd, SOL_PACKET, PACKET_COPY_THRESH, 1, 'queue large packets', interfaceName);
+      set(libc, this.fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, 1, 'leave out what it sends itself', interfaceName);
+      enlarge(libc, this.fd, SO_RCVBUFFORCE, SO_RCVBUF);
+      this.ring = new ReceiveRing(libc, this.fd, interfaceName, properties.mtuBytes);
+      bind(libc, this.fd, ETH_P_ALL, properties.index, interfaceName);
+      promiscuous(libc, this.fd, properties.index, interfaceName);
+      this.sendFd = open(libc, interfaceName);
+      enlarge(libc, this.sendFd, SO_SNDBUFFORCE, SO_SNDBUF);
+      bind(libc, this.sendFd, 0, properties.index, interfaceName);
+    } catch (error) {
+      libc.close(this.fd);
+      if (this.sendFd >= 0) libc.close(this.sendFd);
+      throw error;
+    }
+    this.batch = new SendBatch(libc, this.sendFd);
+    this.restoreOffloads = interfaces.disableReceiveMerging(interfaceName);
+  }
+
+  get state(): LinkState {
+    return this.linkState;
+  }
+
+  set state(state: LinkState) {
+    this.linkState = state;
+    // An interface that went down leaves an error behind, which would wake us up for ever.
+    if (!this.closed) this.clearError();
+  }
+
+  /** Its receive ring: frames that come from there and leave by another port are sent without a copy. */
+  get memory(): KnownMemory {
+    return this.ring;
+  }
+
+  addKnownMemory(memory: KnownMemory): void {
+    this.batch.addKnownMemory(memory);
+  }
+
+  send(frame: Frame): void {
+    if (this.closed) return;
+    if (this.batch.length === 0) this.onWaiting?.();
+    this.batch.add(frame);
+  }
+
+  /** Frames that this program has not handed over yet and, as of the last flush, those in the interface's queue (by their bytes). */
+  queueDepth(): number {
+    if (this.queuedBytes === 0) return this.batch.length;
+    const { frames, bytes } = this.batch.statistics;
+    return this.batch.length + Math.ceil(this.queuedBytes / (bytes / frames + QUEUED_FRAME_OVERHEAD_BYTES));
+  }
+
+  /** Hands out what has arrived. Returns how many slots of the ring that took. */
+  receive(budget: number): number {
+    return this.ring.receive(budget, this.deliver);
+  }
+
+  /** What was handed out may be overwritten from now on. */
+  release(): void {
+    this.ring.release();
+  }
+
+  flush(): void {
+    if (this.closed || this.batch.length === 0) return;
+    this.batch.flush();
+    this.queuedBytes = this.libc.ioctl(this.sendFd, SIOCOUTQ, this.answer) < 0 ? 0 : this.answerWord[0]!;
+  }
+
+  statistics(): AfPacketStatistics {
+    if (!this.closed) this.readRingStatistics();
+    const { unusable, segmented, checksumsCompleted } = this.ring.statistics;
+    const { frames, bytes, queueDropped, tooLong, failed } = this.batch.statistics;
+    return {
+      framesReceived: this.framesReceived,
+      bytesReceived: this.bytesReceived,
+      ringDropped: this.ringDropped,
+      unusable,
+      segmented,
+      checksumsCompleted,
+      framesSent: frames,
+      bytesSent: bytes,
+      queueDropped,
+      tooLong,
+      sendFailed: failed,
+    };
+  }
+
+  /** Sends what waits, leaves the interface as it was found. Idempotent. */
+  close(): void {
+    if (this.closed) return;
+    this.flush();
+    this.readRingStatistics();
+    this.closed = true;
+    this.restoreOffloads?.();
+    this.libc.close(this.fd);
+    this.libc.close(this.sendFd);
+  }
+
+  private readonly answerWord = new Int32Array(2);
+  private readonly answer = new Uint8Array(this.answerWord.buffer);
+
+  private readonly deliver = (frame: Frame): void => {
+    this.framesReceived++;
+    this.bytesReceived += frame.length;
+    this.onFrame?.(frame);
+  };
+
+  private clearError(): void {
+    const length = new Uint8Array(new Uint32Array([4]).buffer);
+    this.libc.getsockopt(this.fd, SOL_SOCKET, SO_ERROR, this.answer, length);
+    this.libc.getsockopt(this.sendFd, SOL_SOCKET, SO_ERROR, this.answer, length);
+  }
+
+  /** struct tpacket_stats: packets, drops; reading sets them to zero. */
+  private readRingStatistics(): void {
+    const length = new Uint8Array(new Uint32Array([8]).buffer);
+    if (this.libc.getsockopt(this.fd, SOL_PACKET, PACKET_STATISTICS, this.answer, length) === 0)
+      this.ringDropped += this.answerWord[1]! >>> 0;
+  }
+}
+
+/** Throws INVALID_OPTION. */
+export function checkInterfaceName(name: string): void {
+  const bytes = new TextEncoder().encode(name).length;
+  if (bytes === 0 || bytes > MAX_INTERFACE_NAME_BYTES || /[\s/\0:]/.test(name))
+    throw new DdfError(
+      'INVALID_OPTION',
+      `${JSON.stringify(name)} is no name of a network interface: it has 1 to ${MAX_INTERFACE_NAME_BYTES} bytes, none of them space, / or :`,
+    );
+}
+
+/** Without a protocol: it receives nothing before it is bound. */
+function open(libc: Libc, name: string): number {
+  const fd = libc.socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+  if (fd < 0) throw systemError(libc, 'open a packet socket', name);
+  return fd;
+}
+
+function set(libc: Libc, fd: number, level: number, option: number, value: number, what: string, name: string): void {
+  const bytes = new Uint8Array(new Int32Array([value]).buffer);
+  if (libc.setsockopt(fd, level, option, bytes, bytes.length) < 0) throw systemError(libc, what, name);
+}
+
+/** As far as we are allowed to. */
+function enlarge(libc: Libc, fd: number, force: number, limited: number): void {
+  const bytes = new Uint8Array(new Int32Array([SOCKET_BUFFER_BYTES]).buffer);
+  if (libc.setsockopt(fd, SOL_SOCKET, force, bytes, bytes.length) < 0)
+    libc.setsockopt(fd, SOL_SOCKET, limited, bytes, bytes.length);
+}
+
+/** struct sockaddr_ll: family 16, protocol 16 (network order), index 32, hatype 16, pkttype 8, halen 8, address 64. */
+function bind(libc: Libc, fd: number, protocol: number, index: number, name: string): void {
+  const address = new Uint8Array(20);
+  new Uint16Array(address.buffer)[0] = AF_PACKET;
+  new DataView(address.buffer).setUint16(2, protocol);
+  new Int32Array(address.buffer)[1] = index;
+  if (libc.bind(fd, address, address.length) < 0) throw systemError(libc, 'bind to the interface', name);
+}
+
+/** struct packet_mreq: index 32, type 16, alen 16, address 64. The kernel leaves promiscuous mode when the socket is closed. */
+function promiscuous(libc: Libc, fd: number, index: number, name: string): void {
+  const request = new Uint8Array(16);
+  new Int32Array(request.buffer)[0] = index;
+  new Uint16Array(request.buffer)[2] = PACKET_MR_PROMISC;
+  if (libc.setsockopt(fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, request, request.length) < 0)
+    throw systemError(libc, 'receive frames for other stations', name);
+}

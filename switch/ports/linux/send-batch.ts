@@ -1,0 +1,124 @@
+import type { Frame } from '../port.ts';
+import { EAGAIN, EINTR, EMSGSIZE, ENOBUFS, MSG_DONTWAIT } from './abi.ts';
+import type { Libc, Pointer } from './libc.ts';
+
+/** Frames that one system call sends at most. */
+const BATCH_FRAMES = 128;
+/** struct mmsghdr: struct msghdr (56 bytes), msg_len. */
+const MESSAGE_WORDS = 16;
+/** In struct msghdr: msg_iov, msg_iovlen. */
+const MESSAGE_IOV_WORD = 4;
+const MESSAGE_IOV_COUNT_WORD = 6;
+/** struct iovec: base, length. */
+const VECTOR_WORDS = 4;
+
+export interface SendStatistics {
+  frames: number;
+  bytes: number;
+  /** Refused because the interface's queue, or the socket's share of it, was full. */
+  queueDropped: number;
+  /** Longer than the interface's MTU allows. */
+  tooLong: number;
+  /** Refused for another reason: the interface is down or gone, or the frame is shorter than an Ethernet header. */
+  failed: number;
+}
+
+/** Memory that frames often lie in, and where it is. */
+export interface KnownMemory {
+  readonly buffer: ArrayBufferLike;
+  readonly address: number;
+}
+
+/** Collects frames for one interface and sends many with one system call, from where they lie. */
+export class SendBatch {
+  readonly statistics: SendStatistics = { frames: 0, bytes: 0, queueDropped: 0, tooLong: 0, failed: 0 };
+  private readonly libc: Libc;
+  private readonly fd: number;
+  private readonly frames: (Frame | undefined)[] = new Array(BATCH_FRAMES).fill(undefined);
+  private count = 0;
+  private readonly vectors = new Uint32Array(BATCH_FRAMES * VECTOR_WORDS);
+  private readonly messagesAddress: number;
+  /** Kept because the kernel reads it by its address only. */
+  private readonly messages: Uint32Array;
+  private lastBuffer: ArrayBufferLike | undefined;
+  private lastAddress = 0;
+  private readonly known = new Map<ArrayBufferLike, number>();
+
+  constructor(libc: Libc, fd: number) {
+    this.libc = libc;
+    this.fd = fd;
+    const vectorsAddress = libc.addressOf(this.vectors.buffer);
+    this.messages = new Uint32Array(BATCH_FRAMES * MESSAGE_WORDS);
+    this.messagesAddress = libc.addressOf(this.messages.buffer);
+    for (let i = 0; i < BATCH_FRAMES; i++) {
+      const at = i * MESSAGE_WORDS;
+      writePointer(this.messages, at + MESSAGE_IOV_WORD, vectorsAddress + i * VECTOR_WORDS * 4);
+      writePointer(this.messages, at + MESSAGE_IOV_COUNT_WORD, 1);
+    }
+  }
+
+  /** Frames in this memory are found without asking where it is. */
+  addKnownMemory({ buffer, address }: KnownMemory): void {
+    this.known.set(buffer, address);
+  }
+
+  /** Frames that wait. */
+  get length(): number {
+    return this.count;
+  }
+
+  /** The frame must stay as it is until {@link flush}; a full batch is sent at once. */
+  add(frame: Frame): void {
+    const at = this.count * VECTOR_WORDS;
+    writePointer(this.vectors, at, this.addressOf(frame));
+    writePointer(this.vectors, at + 2, frame.length);
+    this.frames[this.count++] = frame;
+    if (this.count === BATCH_FRAMES) this.flush();
+  }
+
+  /** Sends what waits. What the kernel refuses is counted and gone. */
+  flush(): void {
+    let first = 0;
+    while (first < this.count) {
+      const address: Pointer = BigInt(this.messagesAddress + first * MESSAGE_WORDS * 4);
+      const sent = this.libc.sendmmsg(this.fd, address, this.count - first, MSG_DONTWAIT);
+      for (let i = 0; i < sent; i++) this.statistics.bytes += this.frames[first + i]!.length;
+      if (sent > 0) {
+        this.statistics.frames += sent;
+        first += sent;
+        // When not all were sent, the next call says why.
+        continue;
+      }
+      const errno = this.libc.errno();
+      if (errno === EINTR) continue;
+      if (errno === EAGAIN) {
+        // The socket's share of the queue is used up: nothing behind this frame fits either.
+        this.statistics.queueDropped += this.count - first;
+        break;
+      }
+      if (errno === ENOBUFS) this.statistics.queueDropped++;
+      else if (errno === EMSGSIZE) this.statistics.tooLong++;
+      else this.statistics.failed++;
+      first++;
+    }
+    this.count = 0;
+  }
+
+  private addressOf(frame: Frame): number {
+    const { buffer } = frame;
+    if (buffer !== this.lastBuffer) {
+      this.lastAddress = this.known.get(buffer) ?? this.libc.addressOf(buffer);
+      this.lastBuffer = buffer;
+    }
+    return this.lastAddress + frame.byteOffset;
+  }
+}
+
+/** A 64-bit value below 2^53 in the machine's byte order. */
+function writePointer(words: Uint32Array, at: number, value: number): void {
+  const high = Math.floor(value / 0x1_0000_0000);
+  words[at + LOW_WORD] = value - high * 0x1_0000_0000;
+  words[at + 1 - LOW_WORD] = high;
+}
+
+const LOW_WORD = new Uint8Array(new Uint16Array([1]).buffer)[0] === 1 ? 0 : 1;

@@ -1,0 +1,235 @@
+import { join } from 'node:path';
+import { RealScheduler } from '../base/clock.ts';
+import type { Logger } from '../base/logger.ts';
+import { createRandom, type Random } from '../base/random.ts';
+import type { ForwardingPipelineConfig } from '../wire/p4runtime/messages.ts';
+import { Device, type DeviceStatistics } from './device.ts';
+import { AfPacketPort, type AfPacketStatistics } from './ports/af-packet.ts';
+import { Impairment, type ImpairmentProperties, type ImpairmentStatistics } from './ports/impairments.ts';
+import { InterfaceControl } from './ports/linux/interface.ts';
+import { loadLibc } from './ports/linux/libc.ts';
+import type { LinkState } from './ports/linux/link-monitor.ts';
+import { PcapFile } from './ports/pcap-file.ts';
+import type { Frame } from './ports/port.ts';
+import { PortLoop } from './ports/port-loop.ts';
+import { startP4RuntimeServer } from './server/p4runtime-server.ts';
+
+export interface StandalonePort {
+  readonly port: number;
+  readonly interfaceName: string;
+  /** What happens to frames in either direction, independently; default: nothing. */
+  readonly impairments?: ImpairmentProperties;
+}
+
+export interface StandaloneSwitchOptions {
+  readonly deviceId: bigint;
+  readonly cpuPort: number;
+  readonly ports: readonly StandalonePort[];
+  /** Where P4Runtime is served: host:port, port 0 takes a free one. */
+  readonly grpcAddress: string;
+  /** bmv2 JSON that runs from the start, and what P4Runtime knows it by; without P4Info it forwards but a controller has to set its own pipeline. */
+  readonly program: { readonly bmv2Json: Uint8Array; readonly p4info: ForwardingPipelineConfig['p4info'] } | undefined;
+  /** Directory for captures, INTERFACE_in.pcap and INTERFACE_out.pcap; frames are captured between the impairments and the program. */
+  readonly pcapDirectory: string | undefined;
+  /** Reproduces impairments and P4's `random`. */
+  readonly seed: number;
+  readonly logger: Logger;
+}
+
+export interface PortReport extends AfPacketStatistics {
+  readonly port: number;
+  readonly interface: string;
+  readonly state: LinkState;
+  readonly impairedIn: ImpairmentStatistics | undefined;
+  readonly impairedOut: ImpairmentStatistics | undefined;
+  /** Frames that are not in the capture files, because the disk was too slow. */
+  readonly captureOmitted: number;
+}
+
+export interface StandaloneReport {
+  readonly deviceId: string;
+  readonly device: DeviceStatistics;
+  readonly ports: readonly PortReport[];
+  /** Frames that the program sent to ports that there are not. */
+  readonly toUnknownPorts: number;
+}
+
+export interface StandaloneSwitch {
+  /** Of the P4Runtime server. */
+  readonly grpcPort: number;
+  report(): StandaloneReport;
+  /** Sends what waits, closes everything and returns the last report. */
+  stop(): Promise<StandaloneReport>;
+}
+
+/** What is known of a port while the switch runs. */
+interface Attachment {
+  readonly port: number;
+  readonly end: AfPacketPort;
+  readonly inward: Impairment | undefined;
+  readonly outward: Impairment | undefined;
+  readonly captureIn: PcapFile | undefined;
+  readonly captureOut: PcapFile | undefined;
+}
+
+const CAPTURE_FLUSH_INTERVAL_MS = 500;
+
+/**
+ * A switch of its own on network interfaces, with a P4Runtime server.
+ *
+ * Throws PORT_UNAVAILABLE, ADDRESS_IN_USE, INVALID_OPTION, or what loading the program throws; nothing is left open then.
+ */
+export async function startStandaloneSwitch(options: StandaloneSwitchOptions): Promise<StandaloneSwitch> {
+  const { logger, deviceId, cpuPort, program } = options;
+  const undo: (() => unknown)[] = [];
+  const undoAll = async (): Promise<void> => {
+    for (let next = undo.pop(); next !== undefined; next = undo.pop()) await next();
+  };
+  try {
+    const libc = await loadLibc();
+    const interfaces = new InterfaceControl(libc);
+    undo.push(() => interfaces.close());
+    const scheduler = new RealScheduler();
+    undo.push(() => scheduler.stop());
+    const random = createRandom(options.seed);
+    const outputs = new Map<number, (frame: Frame) => void>();
+    const depths = new Map<number, AfPacketPort>();
+    let toUnknownPorts = 0;
+    const device = new Device({
+      deviceId,
+      cpuPort,
+      clock: scheduler,
+      random: random.fork('program'),
+      queueDepth: (port) => depths.get(port)?.queueDepth() ?? 0,
+      logger,
+    });
+    device.onTransmit = (port, frame) => {
+      const output = outputs.get(port);
+      if (output === undefined) toUnknownPorts++;
+      else output(frame);
+    };
+
+    const attachments: Attachment[] = [];
+    for (const { port, interfaceName, impairments } of options.ports) {
+      const end = new AfPacketPort(libc, interfaces, interfaceName);
+      undo.push(() => end.close());
+      const capture = async (direction: string): Promise<PcapFile | undefined> => {
+        if (options.pcapDirectory === undefined) return undefined;
+        const file = await PcapFile.create(join(options.pcapDirectory, `${interfaceName}_${direction}.pcap`));
+        undo.push(() => file.close());
+        return file;
+      };
+      const attachment: Attachment = {
+        port,
+        end,
+        ...impairmentsOf(scheduler, random.fork(`port/${port}`), impairments),
+        captureIn: await capture('in'),
+        captureOut: await capture('out'),
+      };
+      attachments.push(attachment);
+      attach(attachment, device, outputs);
+      depths.set(port, end);
+      if (end.state === 'down') logger.warn({ port, interface: interfaceName }, 'the interface is down');
+    }
+
+    const server = await startP4RuntimeServer({
+      devices: [device],
+      address: options.grpcAddress,
+      logger,
+      ...(program?.p4info === undefined
+        ? {}
+        : { pipelines: new Map([[deviceId, { p4info: program.p4info, p4DeviceConfig: program.bmv2Json }]]) }),
+    });
+    undo.push(() => server.stop());
+    if (program !== undefined && program.p4info === undefined) device.load(device.compile(program.bmv2Json));
+
+    const loop = new PortLoop(
+      libc,
+      interfaces,
+      attachments.map(({ end }) => end),
+      (end, state) => logger.warn({ interface: end.interfaceName }, `the interface is ${state}`),
+    );
+    undo.push(() => loop.stop());
+    loop.start();
+    if (options.pcapDirectory !== undefined) {
+      const timer = setInterval(() => {
+        for (const { captureIn, captureOut } of attachments) {
+          void captureIn?.flush();
+          void captureOut?.flush();
+        }
+      }, CAPTURE_FLUSH_INTERVAL_MS);
+      undo.push(() => clearInterval(timer));
+    }
+    const report = (): StandaloneReport => ({
+      deviceId: String(deviceId),
+      device: { ...device.statistics },
+      ports: attachments.map(portReport),
+      toUnknownPorts,
+    });
+    return {
+      grpcPort: server.port,
+      report,
+      stop: async () => {
+        await undoAll();
+        return report();
+      },
+    };
+  } catch (error) {
+    await undoAll();
+    throw error;
+  }
+}
+
+function impairmentsOf(
+  scheduler: RealScheduler,
+  random: Random,
+  properties: ImpairmentProperties | undefined,
+): { inward: Impairment | undefined; outward: Impairment | undefined } {
+  if (properties === undefined) return { inward: undefined, outward: undefined };
+  return {
+    inward: new Impairment(scheduler, random.fork('in'), properties),
+    outward: new Impairment(scheduler, random.fork('out'), properties),
+  };
+}
+
+/** Interface -> impairment -> capture -> program -> capture -> impairment -> interface; what is not asked for is not there. */
+function attach(
+  { port, end, inward, outward, captureIn, captureOut }: Attachment,
+  device: Device,
+  outputs: Map<number, (frame: Frame) => void>,
+): void {
+  let input = (frame: Frame): void => device.receive(port, frame);
+  let output = (frame: Frame): void => end.send(frame);
+  if (captureIn !== undefined) input = captured(captureIn, input);
+  // Impairments hold frames back: those need memory that is not the ring's.
+  if (inward !== undefined) input = impaired(inward, input);
+  if (outward !== undefined) output = impaired(outward, output);
+  if (captureOut !== undefined) output = captured(captureOut, output);
+  end.onFrame = input;
+  outputs.set(port, output);
+}
+
+function captured(file: PcapFile, next: (frame: Frame) => void): (frame: Frame) => void {
+  return (frame) => {
+    file.add(frame, Math.round((performance.timeOrigin + performance.now()) * 1000));
+    next(frame);
+  };
+}
+
+function impaired(impairment: Impairment, next: (frame: Frame) => void): (frame: Frame) => void {
+  return (frame) => {
+    impairment.pass(frame.slice(), next);
+  };
+}
+
+function portReport({ port, end, inward, outward, captureIn, captureOut }: Attachment): PortReport {
+  return {
+    port,
+    interface: end.interfaceName,
+    state: end.state,
+    ...end.statistics(),
+    impairedIn: inward?.statistics(),
+    impairedOut: outward?.statistics(),
+    captureOmitted: (captureIn?.omitted ?? 0) + (captureOut?.omitted ?? 0),
+  };
+}
