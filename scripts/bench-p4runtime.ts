@@ -1,0 +1,236 @@
+/**
+ * How many table entries per second the controller writes: `npm run bench:p4runtime [-- --json]`.
+ *
+ * The same connection writes the same entries of table transfer to the embedded switch and, where simple_switch_grpc is on PATH, to that, each in a
+ * process of its own: in batches of 256, one at a time, and as a reconciler that finds the switch restarted without its state.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { cpus } from 'node:os';
+import { fileURLToPath } from 'node:url';
+import { RealScheduler } from '../base/clock.ts';
+import { createLogger } from '../base/logger.ts';
+import { createRandom } from '../base/random.ts';
+import { SwitchConnection } from '../controller/p4runtime/connection.ts';
+import { electionIdAt } from '../controller/p4runtime/election.ts';
+import { createPipeline } from '../controller/p4runtime/pipeline.ts';
+import { Reconciler } from '../controller/reconcile/reconciler.ts';
+import { EntityFactory } from '../controller/tables/entities.ts';
+import { PORT_CPU } from '../p4/build/constants.ts';
+import { Device } from '../switch/device.ts';
+import { startP4RuntimeServer } from '../switch/server/p4runtime-server.ts';
+import { type Update, UpdateType } from '../wire/p4runtime/messages.ts';
+import { P4InfoIndex } from '../wire/p4runtime/p4info-index.ts';
+import { parseP4InfoText } from '../wire/p4runtime/p4info-text.ts';
+import { findSimpleSwitch, freePort, SimpleSwitch } from './simple-switch.ts';
+
+const ENTRIES = 10_000;
+const SINGLES = 2_000;
+const ROUNDS = 7;
+const DEVICE_ID = 1;
+const SERVE = '--serve';
+
+const build = (name: string): Buffer => readFileSync(new URL(`../p4/build/${name}`, import.meta.url));
+
+interface Target {
+  readonly name: string;
+  /** Starts it with nothing in it. */
+  start(port: number): Promise<{ stop(): Promise<void> }>;
+}
+
+interface Figures {
+  /** Entries per second in batches of 256, and one by one. */
+  readonly batched: number;
+  readonly single: number;
+  /** Milliseconds for all entries: bare writes, and a reconcile after a restart (without the load of the program, which both need). */
+  readonly bareMs: number;
+  readonly reconcileMs: number;
+  readonly ratio: number;
+}
+
+/** What runs in the process of the embedded switch. */
+async function serve(port: number): Promise<void> {
+  const device = new Device({
+    deviceId: BigInt(DEVICE_ID),
+    cpuPort: PORT_CPU,
+    clock: new RealScheduler(),
+    random: createRandom(1),
+  });
+  await startP4RuntimeServer({ devices: [device], address: `127.0.0.1:${port}`, logger: createLogger() });
+  process.send!('listening');
+}
+
+const EMBEDDED: Target = {
+  name: 'embedded switch',
+  start: async (port) => {
+    const child: ChildProcess = spawn(
+      process.execPath,
+      [...process.execArgv, fileURLToPath(import.meta.url), SERVE, String(port)],
+      { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] },
+    );
+    await Promise.race([
+      once(child, 'message'),
+      once(child, 'exit').then(() => Promise.reject(new Error('the embedded switch did not start'))),
+    ]);
+    return {
+      stop: async () => {
+        const gone = once(child, 'exit');
+        child.kill('SIGTERM');
+        await gone;
+      },
+    };
+  },
+};
+
+function targets(): Target[] {
+  const path = findSimpleSwitch();
+  if (path === undefined) return [EMBEDDED];
+  return [
+    EMBEDDED,
+    {
+      name: 'simple_switch_grpc',
+      start: (port) => SimpleSwitch.start({ path, deviceId: DEVICE_ID, cpuPort: PORT_CPU, port }),
+    },
+  ];
+}
+
+const p4info = parseP4InfoText(build('fabric.p4info.txtpb').toString());
+const pipeline = createPipeline(p4info, build('fabric.json'));
+const factory = new EntityFactory(new P4InfoIndex(p4info));
+const entities = Array.from({ length: ENTRIES }, (_, i) =>
+  factory.tableEntry('transfer', {
+    match: { label: 0x10000 + i },
+    action: {
+      name: 'follow_tree',
+      params: { tenant: 1, multicast_group: 1 + i, upstream_port: 1, tree_mask: 0xffff, transfer_index: 1 + i },
+    },
+  }),
+);
+const updates = (type: Update['type'], count = ENTRIES): Update[] =>
+  entities.slice(0, count).map((entity) => ({ type, entity }));
+
+async function write(connection: SwitchConnection, batch: readonly Update[]): Promise<void> {
+  const outcome = await connection.write(batch);
+  if (outcome.kind !== 'applied') throw outcome.error;
+}
+
+async function timed(action: () => Promise<void>): Promise<number> {
+  const start = performance.now();
+  await action();
+  return performance.now() - start;
+}
+
+function median(values: readonly number[]): number {
+  return [...values].sort((a, b) => a - b)[values.length >> 1]!;
+}
+
+async function measure(target: Target): Promise<Figures> {
+  const port = await freePort();
+  let process = await target.start(port);
+  const connection = new SwitchConnection({
+    name: target.name,
+    address: `127.0.0.1:${port}`,
+    deviceId: DEVICE_ID,
+    electionId: electionIdAt(Date.now(), 1n),
+    reconnectMaximumMs: 200,
+  });
+  try {
+    connection.start();
+    await connection.whenPrimary(30_000);
+    await connection.setPipeline(pipeline);
+    const bare: number[] = [];
+    const single: number[] = [];
+    for (let round = 0; round < ROUNDS; round++) {
+      bare.push(await timed(() => write(connection, updates(UpdateType.INSERT))));
+      await write(connection, updates(UpdateType.DELETE));
+      single.push(
+        await timed(async () => {
+          for (const update of updates(UpdateType.INSERT, SINGLES)) await write(connection, [update]);
+        }),
+      );
+      await write(connection, updates(UpdateType.DELETE, SINGLES));
+    }
+    const reconciles: number[] = [];
+    const bareAfterRestart: number[] = [];
+    for (let round = 0; round < ROUNDS; round++) {
+      ({ process } = { process: await restart(process, target, port, connection) });
+      await connection.setPipeline(pipeline);
+      bareAfterRestart.push(await timed(() => write(connection, updates(UpdateType.INSERT))));
+
+      const reconciler = new Reconciler({ connection, pipeline, auditMs: Number.POSITIVE_INFINITY });
+      reconciler.setDesired('bench', entities);
+      await reconciler.converge();
+      let start = 0;
+      const converged = new Promise<void>((resolve) => {
+        reconciler.onEvent((event) => {
+          if (event.type === 'pipeline' && event.result === 'installed') start = performance.now();
+          else if (event.type === 'converged' && event.inserted === ENTRIES) {
+            reconciles.push(performance.now() - start);
+            resolve();
+          }
+        });
+      });
+      process = await restart(process, target, port, connection);
+      await converged;
+      reconciler.close();
+    }
+    const bareMs = median(bareAfterRestart);
+    const reconcileMs = median(reconciles);
+    return {
+      batched: Math.round((ENTRIES / median(bare)) * 1000),
+      single: Math.round((SINGLES / median(single)) * 1000),
+      bareMs: Math.round(bareMs),
+      reconcileMs: Math.round(reconcileMs),
+      ratio: Number((reconcileMs / bareMs).toFixed(2)),
+    };
+  } finally {
+    connection.close();
+    await process.stop();
+  }
+}
+
+/** Resolves with the new process when the connection is primary on it. */
+async function restart(
+  old: { stop(): Promise<void> },
+  target: Target,
+  port: number,
+  connection: SwitchConnection,
+): Promise<{ stop(): Promise<void> }> {
+  const lost = new Promise<void>((resolve) => {
+    const stop = connection.onState((state) => {
+      if (state !== 'down') return;
+      stop();
+      resolve();
+    });
+  });
+  await old.stop();
+  await lost;
+  const process = await target.start(port);
+  await connection.whenPrimary(30_000);
+  return process;
+}
+
+async function main(): Promise<void> {
+  const json = process.argv.includes('--json');
+  console.log(`${ENTRIES.toLocaleString('en')} entries of table transfer, ${cpus().length} x ${cpus()[0]?.model}`);
+  const results: Record<string, Figures> = {};
+  for (const target of targets()) {
+    const figures = await measure(target);
+    results[target.name] = figures;
+    console.log(
+      `${target.name}: ${figures.batched.toLocaleString('en')} entries/s in batches of 256, ` +
+        `${figures.single.toLocaleString('en')}/s one by one; after a restart ${figures.bareMs} ms bare, ` +
+        `${figures.reconcileMs} ms reconciled (${figures.ratio}x)`,
+    );
+  }
+  if (findSimpleSwitch() === undefined) console.log('simple_switch_grpc is not on PATH: nothing to compare with');
+  if (json)
+    console.log(
+      JSON.stringify({ embedded: results['embedded switch'], simpleSwitch: results.simple_switch_grpc ?? null }),
+    );
+}
+
+const serveAt = process.argv.indexOf(SERVE);
+if (serveAt >= 0) await serve(Number(process.argv[serveAt + 1]));
+else await main();
