@@ -18,8 +18,21 @@ export interface EmbeddedSwitch extends PacketSwitch {
   advance(us: number): void;
 }
 
-/** The embedded switch with p4/build/fabric.json, in virtual time that begins at 0. */
-export function embeddedSwitch(): EmbeddedSwitch {
+/** What p4c makes of a program. */
+export interface CompiledProgram {
+  readonly bmv2Json: Uint8Array;
+  /** Text form. */
+  readonly p4Info: string;
+}
+
+/** p4/build. */
+export function fabricProgram(): CompiledProgram {
+  const read = (name: string): Buffer => readFileSync(join(BUILD_DIRECTORY, name));
+  return { bmv2Json: read('fabric.json'), p4Info: read('fabric.p4info.txtpb').toString('utf8') };
+}
+
+/** The embedded switch in virtual time that begins at 0. */
+export function embeddedSwitch({ bmv2Json, p4Info } = fabricProgram()): EmbeddedSwitch {
   const scheduler = new VirtualScheduler();
   const queued = new Map<number, number>();
   const device = new Device({
@@ -29,7 +42,19 @@ export function embeddedSwitch(): EmbeddedSwitch {
     random: createRandom('packet'),
     queueDepth: (port) => queued.get(port) ?? 0,
   });
-  const program = device.load(device.compile(readFileSync(join(BUILD_DIRECTORY, 'fabric.json'))));
+  device.load(device.compile(bmv2Json));
+  const setQueueDepth = (port: number, frames: number) => queued.set(port, frames);
+  return scriptedSwitch(device, scheduler, setQueueDepth, p4Info);
+}
+
+/** A device with a program, as scripts see it. */
+export function scriptedSwitch(
+  device: Device,
+  scheduler: VirtualScheduler,
+  setQueueDepth: (port: number, frames: number) => void,
+  p4Info = fabricProgram().p4Info,
+): EmbeddedSwitch {
+  const program = device.program!;
   const handles = new Map<TestEntry, EntryHandle>();
   let sent: SentFrame[] = [];
   device.onTransmit = (port, frame) => sent.push({ port, frame });
@@ -40,7 +65,7 @@ export function embeddedSwitch(): EmbeddedSwitch {
     return taken;
   };
   return {
-    p4Info: new P4InfoIndex(parseP4InfoText(readFileSync(join(BUILD_DIRECTORY, 'fabric.p4info.txtpb'), 'utf8'))),
+    p4Info: new P4InfoIndex(parseP4InfoText(p4Info)),
     inRealTime: false,
     program,
     insert: (entry) => {
@@ -63,7 +88,7 @@ export function embeddedSwitch(): EmbeddedSwitch {
     },
     takeSent,
     takeLate: takeSent,
-    setQueueDepth: (port, frames) => queued.set(port, frames),
+    setQueueDepth,
     advance: (us) => scheduler.runUntil(scheduler.nowUs() + us),
     loseRegisters: () => {
       for (const register of program.registers.values())

@@ -1,5 +1,6 @@
 import { Client, credentials, type ServiceError, status } from '@grpc/grpc-js';
 import protobuf from 'protobufjs';
+import { pause } from './process.ts';
 
 /**
  * The second gRPC server of simple_switch_grpc (`--dp-grpc-server-addr`): frames in and out of its ports without interfaces. A frame that it sends
@@ -36,6 +37,8 @@ export interface StreamFrame {
 }
 
 const DEADLINE_MS = 60_000;
+const READY_MS = 10_000;
+const RETRY_MS = 20;
 /** How long it may take the switch to notice that a stream has begun. */
 const ATTACH_MS = 100;
 
@@ -50,6 +53,18 @@ export class PacketStream {
 
   close(): void {
     this.client.close();
+  }
+
+  /** The switch serves streams a little later than P4Runtime. */
+  async whenReady(): Promise<void> {
+    for (const end = Date.now() + READY_MS; ; await pause(RETRY_MS)) {
+      try {
+        await this.exchange([]);
+        return;
+      } catch (error) {
+        if ((error as ServiceError).code !== status.UNAVAILABLE || Date.now() > end) throw error;
+      }
+    }
   }
 
   /**

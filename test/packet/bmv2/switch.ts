@@ -1,12 +1,14 @@
 import { SwitchConnection, type WriteOutcome } from '../../../controller/p4runtime/connection.ts';
 import { electionIdAt } from '../../../controller/p4runtime/election.ts';
-import type { Pipeline } from '../../../controller/p4runtime/pipeline.ts';
+import { createPipeline, type Pipeline } from '../../../controller/p4runtime/pipeline.ts';
 import type { ActionCall, CounterValue, MeterConfig, Replica } from '../../../switch/control.ts';
 import { type CounterData, type Entity, UpdateType } from '../../../wire/p4runtime/messages.ts';
 import { P4InfoIndex } from '../../../wire/p4runtime/p4info-index.ts';
 import type { CounterInfo, MeterInfo, TableInfo } from '../../../wire/p4runtime/p4info-objects.ts';
+import { parseP4InfoText } from '../../../wire/p4runtime/p4info-text.ts';
 import { PacketMetadataCodec } from '../../../wire/p4runtime/packet-metadata.ts';
 import type { MessageInput } from '../../../wire/proto.ts';
+import type { CompiledProgram } from '../embedded.ts';
 import type { Inability, PacketSwitch, SentFrame, TestEntry } from '../run.ts';
 import { complete, defaultEntity, entryEntity, groupEntity } from './entities.ts';
 import { PacketStream } from './packet-stream.ts';
@@ -55,7 +57,8 @@ export class SimpleSwitch implements PacketSwitch {
     this.listen();
   }
 
-  static async start(path: string, pipeline: Pipeline, cpuPort: number): Promise<SimpleSwitch> {
+  static async start(path: string, { bmv2Json, p4Info }: CompiledProgram, cpuPort: number): Promise<SimpleSwitch> {
+    const pipeline = createPipeline(parseP4InfoText(p4Info), bmv2Json);
     return new SimpleSwitch(path, pipeline, cpuPort, await attach(path, pipeline, cpuPort));
   }
 
@@ -121,6 +124,16 @@ export class SimpleSwitch implements PacketSwitch {
         ? await stream.exchange([], () => this.sendPacketOut(packetOut, frame))
         : await stream.exchange([{ id: 1, port, frame }]);
     this.sent.push(...left);
+  }
+
+  /**
+   * Frames one after another, without waiting for one to be dealt with before the next.
+   * @returns what left because of each of them; what left by the CPU port is with {@link takeSent}
+   */
+  async injectAll(frames: readonly SentFrame[]): Promise<SentFrame[][]> {
+    const causes = frames.map(({ port, frame }, index) => ({ id: index + 1, port, frame }));
+    const left = await this.attached.stream.exchange(causes);
+    return causes.map(({ id }) => left.filter((sent) => sent.id === id).map(({ port, frame }) => ({ port, frame })));
   }
 
   takeSent(): SentFrame[] {
@@ -194,6 +207,7 @@ async function attach(path: string, pipeline: Pipeline, cpuPort: number): Promis
     connection.start();
     await connection.whenPrimary(READY_MS);
     await connection.setPipeline(pipeline);
+    await stream.whenReady();
   } catch (error) {
     await detach({ process, connection, stream });
     throw error;
