@@ -32,25 +32,35 @@ export interface SimpleSwitchOptions {
   readonly cpuPort: number;
   /** Where its P4Runtime server listens. Default: a free port. */
   readonly port?: number;
+  /** As PORT@INTERFACE. Default: none. */
+  readonly interfaces?: readonly string[];
+  /** Where its stream of frames listens, which is there instead of interfaces. Default: nowhere. */
+  readonly packetPort?: number;
 }
 
-/** One process of simple_switch_grpc without interfaces and without a program: for its P4Runtime server. */
+/** One process of simple_switch_grpc that starts without a program. */
 export class SimpleSwitch {
   readonly port: number;
   private readonly child: ChildProcess;
 
+  private readonly killAtExit: () => void;
+
   private constructor(child: ChildProcess, port: number) {
     this.child = child;
     this.port = port;
+    this.killAtExit = () => child.kill('SIGKILL');
+    process.once('exit', this.killAtExit);
   }
 
   /** Resolves when it listens. @throws SWITCH_UNREACHABLE with its last words when it ends or is silent instead */
   static async start(options: SimpleSwitchOptions): Promise<SimpleSwitch> {
     const port = options.port ?? (await freePort());
     const target = ['--grpc-server-addr', `127.0.0.1:${port}`, '--cpu-port', String(options.cpuPort)];
+    if (options.packetPort !== undefined) target.push('--dp-grpc-server-addr', `127.0.0.1:${options.packetPort}`);
+    const ports = (options.interfaces ?? []).flatMap((each) => ['-i', each]);
     const child = spawn(
       options.path,
-      ['--no-p4', '--device-id', String(options.deviceId), '--log-console', '-L', 'warn', '--', ...target],
+      ['--no-p4', '--device-id', String(options.deviceId), ...ports, '--log-console', '-L', 'warn', '--', ...target],
       { stdio: ['ignore', 'pipe', 'pipe'] },
     );
     const lines: string[] = [];
@@ -86,6 +96,7 @@ export class SimpleSwitch {
   /** Resolves when the process is gone. Idempotent. */
   async stop(): Promise<void> {
     const { child } = this;
+    process.off('exit', this.killAtExit);
     if (child.exitCode !== null || child.signalCode !== null) return;
     const gone = new Promise<void>((resolve) => child.once('exit', () => resolve()));
     child.kill('SIGTERM');

@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { createRandom, type Random } from '../../base/random.ts';
 import { DROP_REASON_NAMES, PORT_CPU } from '../../p4/build/constants.ts';
-import { findSimpleSwitch } from './bmv2/process.ts';
+import { findSimpleSwitch } from '../../scripts/simple-switch.ts';
 import { SimpleSwitch } from './bmv2/switch.ts';
 import { embeddedSwitch, fabricProgram } from './embedded.ts';
 import { encodePacket, parsePacket } from './packet-text.ts';
@@ -73,6 +73,7 @@ const SHAPES = [
   'options udp',
   'options tcp',
   'options fabric',
+  'udp dport=56832',
   'udp dport=56832 ip mf=1',
 ];
 

@@ -1,6 +1,5 @@
 import { Client, credentials, type ServiceError, status } from '@grpc/grpc-js';
 import protobuf from 'protobufjs';
-import { pause } from './process.ts';
 
 /**
  * The second gRPC server of simple_switch_grpc (`--dp-grpc-server-addr`): frames in and out of its ports without interfaces. A frame that it sends
@@ -103,6 +102,10 @@ export class PacketStream {
       }, ATTACH_MS);
     });
   }
+}
+
+export function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
 function readResponse(bytes: Buffer): StreamFrame {

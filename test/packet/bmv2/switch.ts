@@ -1,6 +1,7 @@
 import { SwitchConnection, type WriteOutcome } from '../../../controller/p4runtime/connection.ts';
 import { electionIdAt } from '../../../controller/p4runtime/election.ts';
 import { createPipeline, type Pipeline } from '../../../controller/p4runtime/pipeline.ts';
+import { freePort, SimpleSwitch as SimpleSwitchProcess } from '../../../scripts/simple-switch.ts';
 import type { ActionCall, CounterValue, MeterConfig, Replica } from '../../../switch/control.ts';
 import { type CounterData, type Entity, UpdateType } from '../../../wire/p4runtime/messages.ts';
 import { P4InfoIndex } from '../../../wire/p4runtime/p4info-index.ts';
@@ -11,8 +12,7 @@ import type { MessageInput } from '../../../wire/proto.ts';
 import type { CompiledProgram } from '../embedded.ts';
 import type { Inability, PacketSwitch, SentFrame, TestEntry } from '../run.ts';
 import { complete, defaultEntity, entryEntity, groupEntity } from './entities.ts';
-import { PacketStream } from './packet-stream.ts';
-import { pause, SimpleSwitchProcess } from './process.ts';
+import { PacketStream, pause } from './packet-stream.ts';
 
 const DEVICE_ID = 1;
 const READY_MS = 20_000;
@@ -195,14 +195,15 @@ export const simpleSwitchCannot: Inability = (command, us) => {
 };
 
 async function attach(path: string, pipeline: Pipeline, cpuPort: number): Promise<Attached> {
-  const process = await SimpleSwitchProcess.start(path, DEVICE_ID, cpuPort);
+  const packetPort = await freePort();
+  const process = await SimpleSwitchProcess.start({ path, deviceId: DEVICE_ID, cpuPort, packetPort });
   const connection = new SwitchConnection({
     name: 'bmv2',
-    address: process.p4RuntimeAddress,
+    address: `127.0.0.1:${process.port}`,
     deviceId: DEVICE_ID,
     electionId: electionIdAt(Date.now(), 0n),
   });
-  const stream = new PacketStream(process.packetAddress, DEVICE_ID);
+  const stream = new PacketStream(`127.0.0.1:${packetPort}`, DEVICE_ID);
   try {
     connection.start();
     await connection.whenPrimary(READY_MS);
