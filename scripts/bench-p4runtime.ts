@@ -51,13 +51,15 @@ interface Figures {
 
 /** What runs in the process of the embedded switch. */
 async function serve(port: number): Promise<void> {
+  const scheduler = new RealScheduler();
   const device = new Device({
     deviceId: BigInt(DEVICE_ID),
     cpuPort: PORT_CPU,
-    clock: new RealScheduler(),
+    clock: scheduler,
     random: createRandom(1),
   });
-  await startP4RuntimeServer({ devices: [device], address: `127.0.0.1:${port}`, logger: createLogger() });
+  const options = { devices: [device], address: `127.0.0.1:${port}`, scheduler, logger: createLogger() };
+  await startP4RuntimeServer(options);
   process.send!('listening');
 }
 

@@ -101,7 +101,8 @@ export class ReadBack {
     const table = this.index.tables.get(tableId);
     if (table === undefined || isConst) return false;
     if (match.length > 0) return true;
-    const call = action?.action;
+    if (action === undefined || table.fields.some(({ kind }) => kind === 'exact')) return false;
+    const call = action.action;
     const onlyDefault = call !== undefined && table.actionById.get(call.actionId)?.scope === 'default only';
     return !onlyDefault && (!table.needsPriority || priority > 0);
   }

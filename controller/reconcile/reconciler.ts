@@ -36,7 +36,9 @@ export type ReconcilerEvent =
 const MAX_PASSES = 3;
 /** Batches are this many times smaller after one whose outcome the switch did not tell. */
 const BATCH_DIVISOR = 4;
+// Of google.rpc.Code.
 const NOT_FOUND = 5;
+const ALREADY_EXISTS = 6;
 
 /**
  * Keeps one switch as it should be, and is the only one that writes to it. Owners (`base`, `transfer:7`) say what they want; {@link converge} writes the
@@ -248,14 +250,20 @@ export class Reconciler {
       mayRemove: (key) => this.own.has(key) || this.options.foreign !== 'keep',
       tableSize: (tableId) => this.index.tables.get(tableId)?.size ?? Number.POSITIVE_INFINITY,
     });
-    for (const phase of phases)
+    for (const phase of phases) {
+      let surprise: WriteOutcome | undefined;
       for (let start = 0; start < phase.length; start += this.batchSize) {
         const batch = phase.slice(start, start + this.batchSize);
         const outcome = await this.connection.write(batch);
-        if (outcome.kind !== 'applied' && !isAsWished(outcome)) return outcome;
-        applyUpdates(actual, batch);
-        count(counts, batch);
+        if (outcome.kind === 'applied' || failedOnlyWith(outcome, UpdateType.DELETE, NOT_FOUND)) {
+          applyUpdates(actual, batch);
+          count(counts, batch);
+          // A slow switch may still be at a batch that we gave up: what it has done of it is no reason to stop.
+        } else if (failedOnlyWith(outcome, UpdateType.INSERT, ALREADY_EXISTS)) surprise = outcome;
+        else return outcome;
       }
+      if (surprise !== undefined) return surprise;
+    }
     if (this.actual !== actual) return { kind: 'unknown', error: this.lost() };
     for (const key of this.own.keys()) if (!this.desired.entities.has(key) && !actual.has(key)) this.own.delete(key);
     return { kind: 'applied' };
@@ -274,11 +282,10 @@ export class Reconciler {
   }
 }
 
-/** Whether all that was refused is to delete what is not there. */
-function isAsWished(outcome: WriteOutcome): boolean {
+function failedOnlyWith(outcome: WriteOutcome, type: UpdateType, code: number): boolean {
   return (
     outcome.kind === 'rejected' &&
-    outcome.failures.every(({ update, code }) => update.type === UpdateType.DELETE && code === NOT_FOUND)
+    outcome.failures.every((failure) => failure.update.type === type && failure.code === code)
   );
 }
 

@@ -1,4 +1,5 @@
 import { DdfError } from '../../base/errors.ts';
+import { PORT_CPU } from '../../p4/build/constants.ts';
 import { encodeBits } from '../../wire/p4runtime/byte-strings.ts';
 import type {
   Action,
@@ -79,8 +80,11 @@ export class EntityFactory {
     return { tableEntry: tableEntryCodec.create({ tableId: table.id, action, isDefaultAction: true }) };
   }
 
-  /** A group of the replication engine. Copies carry their instance. */
+  /** A group of the replication engine to front panel ports: some switches drop copies to others without a word. Copies carry their instance. */
   multicastGroup(id: number, replicas: readonly { readonly port: number; readonly instance: number }[]): Entity {
+    for (const { port } of replicas)
+      if (!(Number.isInteger(port) && port > 0 && port < PORT_CPU))
+        throw new DdfError('INTERNAL', `multicast group ${id}: ${port} is no front panel port`);
     return {
       packetReplicationEngineEntry: {
         multicastGroupEntry: multicastGroupCodec.create({
