@@ -83,7 +83,8 @@ export function scriptedSwitch(
     readEntryCounter: (entry) => named(program.tables, entry.table).counter(handles.get(entry)!)!,
     inject: (port, frame) => {
       device.receive(port, frame);
-      if (device.statistics.errors > 0) throw new Error('The switch failed to process the packet');
+      if (device.statistics.errors > 0)
+        throw new Error(`The switch failed to process ${Buffer.from(frame).toString('hex')} at port ${port}`);
       if (device.statistics.outOfRange > 0) throw new Error('The program reached beyond a counter, meter or register');
     },
     takeSent,

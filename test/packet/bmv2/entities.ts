@@ -34,10 +34,20 @@ export function groupEntity(id: number, replicas: readonly Replica[]): Entity {
     packetReplicationEngineEntry: {
       multicastGroupEntry: {
         multicastGroupId: id,
-        replicas: replicas.map(({ port, instance }) => ({ port: encodeBits(BigInt(port)), instance })),
+        replicas: replicas.map(replica),
       },
     },
   });
+}
+
+export function cloneEntity(sessionId: number, replicas: readonly Replica[]): Entity {
+  return complete({
+    packetReplicationEngineEntry: { cloneSessionEntry: { sessionId, replicas: replicas.map(replica) } },
+  });
+}
+
+function replica({ port, instance }: Replica) {
+  return { port: encodeBits(BigInt(port)), instance };
 }
 
 function tableAction(index: P4InfoIndex, action: EntryAction) {

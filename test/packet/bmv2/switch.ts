@@ -11,14 +11,15 @@ import { PacketMetadataCodec } from '../../../wire/p4runtime/packet-metadata.ts'
 import type { MessageInput } from '../../../wire/proto.ts';
 import type { CompiledProgram } from '../embedded.ts';
 import type { Inability, PacketSwitch, SentFrame, TestEntry } from '../run.ts';
-import { complete, defaultEntity, entryEntity, groupEntity } from './entities.ts';
+import { cloneEntity, complete, defaultEntity, entryEntity, groupEntity } from './entities.ts';
 import { PacketStream, pause } from './packet-stream.ts';
 
 const DEVICE_ID = 1;
 const READY_MS = 20_000;
 /** What a packet-out causes has happened by then, or nothing happens. */
 const PACKET_OUT_MS = 300;
-const PACKET_IN_MS = 2_000;
+/** What comes over another connection than the ports' frames has come by then. */
+const LATE_MS = 5_000;
 /** Longer waits have no place in a test, shorter ones than an answer takes mean nothing. */
 const LONGEST_WAIT_US = 10_000_000;
 const SHORTEST_WAIT_US = 200_000;
@@ -45,6 +46,7 @@ export class SimpleSwitch implements PacketSwitch {
   private readonly entities = new Map<unknown, Entity>();
   private attached: Attached;
   private sent: SentFrame[] = [];
+  private readonly digests = new Set<string>();
 
   private constructor(path: string, pipeline: Pipeline, cpuPort: number, attached: Attached) {
     this.path = path;
@@ -90,6 +92,36 @@ export class SimpleSwitch implements PacketSwitch {
     const type = this.entities.has(id) ? UpdateType.MODIFY : UpdateType.INSERT;
     this.entities.set(id, entity);
     return this.write(type, entity);
+  }
+
+  setCloneSession(id: number, replicas: readonly Replica[]): Promise<void> {
+    const entity = cloneEntity(id, replicas);
+    this.entities.set(`session ${id}`, entity);
+    return this.write(UpdateType.INSERT, entity);
+  }
+
+  /** Messages come one by one from now on, see {@link takeDigests}. */
+  async sendDigests(): Promise<void> {
+    const config = { maxTimeoutNs: 0n, maxListSize: 1, ackTimeoutNs: 1_000_000_000n };
+    for (const { id: digestId } of this.p4Info.digests) {
+      const entity = complete({ digestEntry: { digestId, config } });
+      this.entities.set(`digest ${digestId}`, entity);
+      await this.write(UpdateType.INSERT, entity);
+    }
+    this.attached.connection.onDigest = ({ digestId, data }) => {
+      for (const { struct } of data) {
+        const values = struct!.members.map(({ bitstring }) => BigInt(`0x${Buffer.from(bitstring!).toString('hex')}`));
+        this.digests.add(`${this.p4Info.digests.require(digestId).name} ${values}`);
+      }
+    };
+  }
+
+  /** The different messages since the last call; waits a while for so many. */
+  async takeDigests(count: number): Promise<ReadonlySet<string>> {
+    for (let waitedMs = 0; this.digests.size < count && waitedMs < LATE_MS; waitedMs += 20) await pause(20);
+    const taken = new Set(this.digests);
+    this.digests.clear();
+    return taken;
   }
 
   configureMeter({ id: meterId }: MeterInfo, index: number, config: MeterConfig): Promise<void> {
@@ -144,7 +176,7 @@ export class SimpleSwitch implements PacketSwitch {
 
   /** Packet-ins come over another connection, so perhaps after everything else. */
   async takeLate(): Promise<SentFrame[]> {
-    for (let waitedMs = 0; this.sent.length === 0 && waitedMs < PACKET_IN_MS; waitedMs += 20) await pause(20);
+    for (let waitedMs = 0; this.sent.length === 0 && waitedMs < LATE_MS; waitedMs += 20) await pause(20);
     return this.takeSent();
   }
 
