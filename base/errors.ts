@@ -31,6 +31,8 @@ export const ERROR_CODES = [
   'TIMEOUT',
   'CANCELLED',
   'UNREACHABLE_HOST',
+  'MISSING_TOOL',
+  'PROCESS_FAILED',
   'INTERNAL',
 ] as const;
 

@@ -1,6 +1,9 @@
 import { Command, CommanderError } from 'commander';
 import { DdfError, type ErrorCode, toDdfError } from '../base/errors.ts';
 import { EXIT_CODES, registerCommands } from '../controller/cli/commands.ts';
+import { type DoctorOptions, runDoctor } from './doctor.ts';
+import { DEFAULT_RATES, DEFAULT_SERVERS, type RawMininetOptions } from './mininet/options.ts';
+import { runMininet } from './mininet/run.ts';
 import { MAX_LOSS_PERCENT } from './options.ts';
 import { DEFAULT_MTU_BYTES, type RawAgentOptions, runAgent } from './run-agent.ts';
 import {
@@ -110,6 +113,40 @@ export async function main(commandLine: readonly string[]): Promise<number> {
       exitCode = await runAgent(kind, options, terminal);
     });
   }
+
+  program
+    .command('mininet')
+    .description(
+      'run the main job in Mininet: hosts in network namespaces, agents and switches as programs; needs root',
+    )
+    .argument('<topology>', 'YAML description of the fabric')
+    .option('--switch <kind>', 'embedded or bmv2 (default: embedded)')
+    .option('--job <demo|file>', "what is distributed: a small model's weights, or this file (default: demo)")
+    .option('--base <file>', 'the version of the file that the DELTA servers hold, of exactly the same size')
+    .option('--servers <n>', `GPU servers, a process each (default: those of the topology, at most ${DEFAULT_SERVERS})`)
+    .option('--cohorts <current,delta,full>', 'who holds what at the start (default: 5:2:1)')
+    .option(
+      '--rate <Mb/s>',
+      `of host links, the others in proportion (default: ${DEFAULT_RATES.embedded}, with bmv2 ${DEFAULT_RATES.bmv2})`,
+    )
+    .option('--loss <percent>', `at host links, each way, 0 to ${MAX_LOSS_PERCENT} (default: 1)`)
+    .option('--seed <n>', 'reproduces losses and the second version (default: 1)')
+    .option('--port <n>', 'TCP port of the REST API on 127.0.0.1 (default: any free one)')
+    .option('--cli', "Mininet's command line afterwards")
+    .option('--json', 'print one JSON object as the last line of stdout, { error } on failure')
+    .addHelpText('after', UP_HELP.slice(UP_HELP.lastIndexOf('\nExit code')))
+    .action(async (topology: string, options: RawMininetOptions) => {
+      exitCode = await runMininet(topology, options, terminal);
+    });
+
+  program
+    .command('doctor')
+    .description('list which optional tools are there, and what is skipped without them')
+    .option('--clean', 'remove what crashed runs in Mininet have left')
+    .option('--json', 'print JSON')
+    .action(async (options: DoctorOptions) => {
+      exitCode = await runDoctor(options, terminal);
+    });
 
   program
     .command('switch')

@@ -20,3 +20,12 @@ export function withHostRate(topology: Topology, bitsPerSecond: number): Topolog
     links: topology.links.map((core) => ({ ...core, link: scaled(core.link) })),
   };
 }
+
+/** The same fabric with one delay on every link: for networks that cannot delay packets, what their switches and hosts take instead. */
+export function withLinkDelay(topology: Topology, delayUs: number): Topology {
+  return {
+    ...topology,
+    hosts: topology.hosts.map((host) => ({ ...host, link: { ...host.link, delayUs } })),
+    links: topology.links.map((core) => ({ ...core, link: { ...core.link, delayUs } })),
+  };
+}
