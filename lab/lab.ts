@@ -9,6 +9,8 @@ import { DdfError } from '../base/errors.ts';
 import { createLogger, type Logger } from '../base/logger.ts';
 import { createRandom, type Random } from '../base/random.ts';
 import { type Controller, createController } from '../controller/main.ts';
+import { traceOnDevice } from '../switch/admin/trace-request.ts';
+import type { Device } from '../switch/device.ts';
 import { type P4RuntimeServer, startP4RuntimeServer } from '../switch/server/p4runtime-server.ts';
 import type { HostNode, Topology } from '../topologies/types.ts';
 import { Fabric } from './fabric.ts';
@@ -88,7 +90,12 @@ export class Lab {
     mkdirSync(directory, { recursive: true });
     const switches = [];
     for (const [name, device] of this.fabric.devices) {
-      const server = await startP4RuntimeServer({ devices: [device], address: LOOPBACK, logger: this.logger });
+      const server = await startP4RuntimeServer({
+        devices: [device],
+        address: LOOPBACK,
+        scheduler: this.scheduler,
+        logger: this.logger,
+      });
       this.servers.push(server);
       switches.push({ name, address: `127.0.0.1:${server.port}` });
     }
@@ -103,10 +110,20 @@ export class Lab {
       scheduler: this.scheduler,
       random: this.random.fork('controller'),
       logger: this.logger,
+      trace: (name, request) => traceOnDevice(this.requireDevice(name), request),
     });
     await this.controller.start();
     await this.controller.whenReady(READY_TIMEOUT_MS);
     await this.startAgents(topology.hosts.filter(({ kind }) => kind === 'memory-node'));
+  }
+
+  private requireDevice(name: string): Device {
+    const device = this.fabric.devices.get(name);
+    if (device !== undefined) return device;
+    throw new DdfError('NOT_FOUND', `there is no switch "${name}"`, {
+      where: 'name',
+      remedy: 'GET /v1/switches lists what there is.',
+    });
   }
 
   /** Starts every GPU server, each with what it holds already: taken from a Memory Node's store and hashed. */

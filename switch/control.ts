@@ -152,7 +152,7 @@ export interface ReplicationControl {
   deleteCloneSession(id: number): void;
 }
 
-/** A loaded program, ready for packets. Everything is empty after {@link DeviceControl.load}. */
+/** A program with its state. A compiled one begins empty but for its own entries. */
 export interface ProgramControl extends ReplicationControl {
   readonly tables: ReadonlyMap<string, TableControl>;
   readonly counters: ReadonlyMap<string, CounterArrayControl>;
@@ -172,7 +172,7 @@ export interface DeviceControl {
   readonly cpuPort: number;
   /** Parses, validates and compiles a bmv2 JSON; throws INVALID_PROGRAM or UNSUPPORTED_PROGRAM and keeps what runs. */
   compile(bmv2Json: Uint8Array): LoadableProgram;
-  /** Replaces the running program and all of its state. */
+  /** Replaces the running program and all of its state by `program.control` as it is now. */
   load(program: LoadableProgram): ProgramControl;
   readonly program: ProgramControl | undefined;
   /** A frame as the CPU port sends it: the packet-out controller header first. */
@@ -187,7 +187,8 @@ export interface DeviceControl {
   isPortUp(port: number): boolean;
 }
 
-/** A compiled program that can be loaded; `control` describes it before it runs (for VERIFY). */
+/** A compiled program that can be loaded. */
 export interface LoadableProgram {
+  /** The program before it runs: for checking it, and for writing to it what is to be there from its first packet on. */
   readonly control: ProgramControl;
 }

@@ -1,5 +1,5 @@
 import type { Clock } from '../base/clock.ts';
-import { toDdfError } from '../base/errors.ts';
+import { DdfError, toDdfError } from '../base/errors.ts';
 import type { Logger } from '../base/logger.ts';
 import type { Random } from '../base/random.ts';
 import { loadProgram } from './bmv2/load-program.ts';
@@ -8,7 +8,14 @@ import { type CompileOptions, compileProgram } from './compile/compile-program.t
 import type { DeviceControl, LoadableProgram, ProgramControl } from './control.ts';
 import type { Frame } from './ports/port.ts';
 import { PortStates } from './runtime/port-states.ts';
-import { type ProgramFactory, prepare, RunningProgram, type Surroundings } from './runtime/running-program.ts';
+import {
+  type Factories,
+  type ProgramFactory,
+  prepare,
+  RunningProgram,
+  type Surroundings,
+} from './runtime/running-program.ts';
+import type { PacketTrace } from './trace/events.ts';
 
 export interface DeviceOptions {
   readonly deviceId: bigint;
@@ -44,6 +51,19 @@ export interface DeviceStatistics {
   outOfRange: number;
 }
 
+export interface TraceFilter {
+  /** Only packets that come by this port. */
+  readonly port?: number;
+}
+
+interface Watcher {
+  readonly port: number | undefined;
+  left: number;
+  readonly onTrace: (trace: PacketTrace) => void;
+}
+
+const MAX_TRACES = 1000;
+const MAX_WATCHERS = 16;
 /** As many packets as simple_switch's input buffer holds. */
 const BACKLOG_LIMIT = 1024;
 /** Faults are counted always but written down only so often. */
@@ -75,6 +95,7 @@ export class Device implements DeviceControl {
   private busy = false;
   private readonly backlog: { readonly port: number; readonly frame: Frame }[] = [];
   private nextReportUs = 0;
+  private readonly watchers: Watcher[] = [];
   private readonly ports = new PortStates();
 
   constructor(options: DeviceOptions) {
@@ -100,12 +121,20 @@ export class Device implements DeviceControl {
 
   compile(bmv2Json: Uint8Array): LoadableProgram {
     const program = loadProgram(bmv2Json);
-    return new Compiled(program, prepare(compileProgram(program, this.compileOptions)), this.surroundings);
+    let traced: ProgramFactory | undefined;
+    const factories: Factories = {
+      plain: prepare(compileProgram(program, this.compileOptions)),
+      traced: () => {
+        traced ??= prepare(compileProgram(program, this.compileOptions, true));
+        return traced;
+      },
+    };
+    return new Compiled(program, factories, this.surroundings);
   }
 
   load(program: LoadableProgram): ProgramControl {
     if (!(program instanceof Compiled)) throw new TypeError('the program was not compiled by a Device');
-    this.running = program.instantiate(this.surroundings);
+    this.running = program.take();
     return this.running;
   }
 
@@ -136,6 +165,67 @@ export class Device implements DeviceControl {
     this.receive(this.cpuPort, frame);
   }
 
+  /**
+   * What happens to a frame that comes by a port: with `inject` it is received, without it is only tried and leaves no marks. Throws
+   * NOT_FOUND when no program runs, CONFLICT when a packet is to be injected while another is processed.
+   */
+  trace(port: number, frame: Frame, { inject }: { readonly inject: boolean }): PacketTrace {
+    const { running } = this;
+    if (running === undefined)
+      throw new DdfError('NOT_FOUND', 'The switch runs no program that a packet could be traced through', {
+        remedy: 'Set a pipeline first.',
+      });
+    // A packet may be changed where it stands: what is only tried gets a copy.
+    if (!inject) return this.traced(running, port, frame.slice(), false);
+    if (this.busy) throw new DdfError('CONFLICT', 'The switch is processing another packet', { remedy: 'Try again.' });
+    this.busy = true;
+    try {
+      this.statistics.received++;
+      const trace = this.traced(running, port, frame, true);
+      this.processBacklog();
+      return trace;
+    } finally {
+      this.busy = false;
+    }
+  }
+
+  /**
+   * Traces the next `count` (1 to 1000) packets that come by the port, or by any. Ends by itself or by the function that is
+   * returned. While it waits, other packets are as fast as ever. `onTrace` must not throw.
+   */
+  traceNext(filter: TraceFilter, count: number, onTrace: (trace: PacketTrace) => void): () => void {
+    if (!Number.isInteger(count) || count < 1 || count > MAX_TRACES)
+      throw new DdfError('INVALID_REQUEST', `Traces come 1 to ${MAX_TRACES} at a time, not ${count}`);
+    if (this.watchers.length >= MAX_WATCHERS)
+      throw new DdfError('CONFLICT', `The switch already traces for ${MAX_WATCHERS} others`, { recoverable: true });
+    const watcher: Watcher = { port: filter.port, left: count, onTrace };
+    this.watchers.push(watcher);
+    return () => this.forget(watcher);
+  }
+
+  private tracedFor(running: RunningProgram, port: number, frame: Frame): boolean {
+    const watchers = this.watchers.filter((watcher) => watcher.port === undefined || watcher.port === port);
+    if (watchers.length === 0) return false;
+    const trace = this.traced(running, port, frame, true);
+    for (const watcher of watchers) {
+      if (--watcher.left === 0) this.forget(watcher);
+      watcher.onTrace(trace);
+    }
+    return true;
+  }
+
+  private traced(running: RunningProgram, port: number, frame: Frame, live: boolean): PacketTrace {
+    const atUs = this.clock.nowUs();
+    const { events, fault } = running.trace(port, frame, live);
+    if (fault !== undefined && live) this.reportFault(port, fault);
+    return { port, atUs, events };
+  }
+
+  private forget(watcher: Watcher): void {
+    const place = this.watchers.indexOf(watcher);
+    if (place >= 0) this.watchers.splice(place, 1);
+  }
+
   setPortUp(port: number, up: boolean): void {
     this.ports.set(port, up);
   }
@@ -155,6 +245,7 @@ export class Device implements DeviceControl {
       this.statistics.dropped++;
       return;
     }
+    if (this.watchers.length > 0 && this.tracedFor(this.running, port, frame)) return;
     try {
       this.running.receive(port, frame);
     } catch (error) {
@@ -184,22 +275,29 @@ export class Device implements DeviceControl {
 
 class Compiled implements LoadableProgram {
   private readonly program: Program;
-  private readonly factory: ProgramFactory;
+  private readonly factories: Factories;
   private readonly surroundings: Surroundings;
-  private described: RunningProgram | undefined;
+  private next: RunningProgram | undefined;
 
-  constructor(program: Program, factory: ProgramFactory, surroundings: Surroundings) {
+  constructor(program: Program, factories: Factories, surroundings: Surroundings) {
     this.program = program;
-    this.factory = factory;
+    this.factories = factories;
     this.surroundings = surroundings;
   }
 
   get control(): ProgramControl {
-    this.described ??= this.instantiate(this.surroundings);
-    return this.described;
+    this.next ??= this.instantiate();
+    return this.next;
   }
 
-  instantiate(surroundings: Surroundings): RunningProgram {
-    return new RunningProgram(this.program, this.factory, surroundings);
+  /** What was written to `control` so far; the next load begins empty again. */
+  take(): RunningProgram {
+    const taken = this.next ?? this.instantiate();
+    this.next = undefined;
+    return taken;
+  }
+
+  private instantiate(): RunningProgram {
+    return new RunningProgram(this.program, this.factories, this.surroundings);
   }
 }

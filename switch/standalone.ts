@@ -3,6 +3,7 @@ import { RealScheduler } from '../base/clock.ts';
 import type { Logger } from '../base/logger.ts';
 import { createRandom, type Random } from '../base/random.ts';
 import type { ForwardingPipelineConfig } from '../wire/p4runtime/messages.ts';
+import { startAdminServer } from './admin/admin-server.ts';
 import { Device, type DeviceStatistics } from './device.ts';
 import { AfPacketPort, type AfPacketStatistics } from './ports/af-packet.ts';
 import { Impairment, type ImpairmentProperties, type ImpairmentStatistics } from './ports/impairments.ts';
@@ -27,6 +28,8 @@ export interface StandaloneSwitchOptions {
   readonly ports: readonly StandalonePort[];
   /** Where P4Runtime is served: host:port, port 0 takes a free one. */
   readonly grpcAddress: string;
+  /** Where the switch can be looked into over HTTP: host:port; default: nowhere. */
+  readonly adminAddress?: string;
   /** bmv2 JSON that runs from the start, and what P4Runtime knows it by; without P4Info it forwards but a controller has to set its own pipeline. */
   readonly program: { readonly bmv2Json: Uint8Array; readonly p4info: ForwardingPipelineConfig['p4info'] } | undefined;
   /** Directory for captures, INTERFACE_in.pcap and INTERFACE_out.pcap; frames are captured between the impairments and the program. */
@@ -55,6 +58,8 @@ export interface StandaloneReport {
 }
 
 export interface StandaloneSwitch {
+  /** Of the HTTP server for looking into it, if there is one. */
+  readonly adminPort: number | undefined;
   /** Of the P4Runtime server. */
   readonly grpcPort: number;
   report(): StandaloneReport;
@@ -135,6 +140,7 @@ export async function startStandaloneSwitch(options: StandaloneSwitchOptions): P
     const server = await startP4RuntimeServer({
       devices: [device],
       address: options.grpcAddress,
+      scheduler,
       logger,
       ...(program?.p4info === undefined
         ? {}
@@ -142,6 +148,12 @@ export async function startStandaloneSwitch(options: StandaloneSwitchOptions): P
     });
     undo.push(() => server.stop());
     if (program !== undefined && program.p4info === undefined) device.load(device.compile(program.bmv2Json));
+
+    const admin =
+      options.adminAddress === undefined
+        ? undefined
+        : await startAdminServer({ device, address: options.adminAddress });
+    if (admin !== undefined) undo.push(() => admin.stop());
 
     const loop = new PortLoop(
       libc,
@@ -168,6 +180,7 @@ export async function startStandaloneSwitch(options: StandaloneSwitchOptions): P
     });
     return {
       grpcPort: server.port,
+      adminPort: admin?.port,
       report,
       stop: async () => {
         await undoAll();

@@ -11,6 +11,7 @@ export interface GeneratedFile {
 export const GENERATED_FILES: readonly GeneratedFile[] = [
   { path: 'wire/p4runtime/p4info-messages.ts', packages: ['p4.config.v1'] },
   { path: 'wire/p4runtime/messages.ts', packages: ['google.protobuf', 'google.rpc', 'p4.v1'] },
+  { path: 'wire/p4runtime/role-messages.ts', packages: ['stratum'] },
   { path: 'wire/agent/messages.ts', packages: ['ddf.agent.v1'] },
 ];
 

@@ -6,6 +6,7 @@ import { GOOGLE_ANY_SCHEMA, GOOGLE_STATUS_SCHEMA } from './p4runtime/schema-goog
 import { P4_DATA_SCHEMA } from './p4runtime/schema-p4data.ts';
 import { P4_INFO_SCHEMA } from './p4runtime/schema-p4info.ts';
 import { P4_TYPES_SCHEMA } from './p4runtime/schema-p4types.ts';
+import { ROLE_CONFIG_SCHEMA } from './p4runtime/schema-roles.ts';
 import { P4_RUNTIME_SCHEMA } from './p4runtime/schema-service.ts';
 import {
   decodeMessage,
@@ -63,6 +64,7 @@ const SCHEMAS = [
   P4_DATA_SCHEMA,
   P4_ENTITIES_SCHEMA,
   P4_RUNTIME_SCHEMA,
+  ROLE_CONFIG_SCHEMA,
   AGENT_SCHEMA,
 ];
 

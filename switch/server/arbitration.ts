@@ -1,4 +1,5 @@
 import type { MasterArbitrationUpdate } from '../../wire/p4runtime/messages.ts';
+import { RoleScope } from './roles.ts';
 import { RpcCode, RpcError } from './rpc-error.ts';
 
 /** 128 bits, compared as (high, low) unsigned. */
@@ -33,6 +34,7 @@ export class RoleArbiter {
   readonly role: string;
   private readonly maxContenders: number;
   private readonly contenders = new Map<Contender, ElectionId | undefined>();
+  private currentScope = new RoleScope();
   private highest: ElectionId | undefined;
   private current: Contender | undefined;
 
@@ -46,6 +48,11 @@ export class RoleArbiter {
     return this.current;
   }
 
+  /** What the primary may do; without one what the last one might. */
+  get scope(): RoleScope {
+    return this.currentScope;
+  }
+
   /** Whether a request with this election id comes from the primary. */
   isPrimary(electionId: ElectionId | undefined): boolean {
     return this.current !== undefined && sameElectionId(this.contenders.get(this.current), electionId);
@@ -55,7 +62,7 @@ export class RoleArbiter {
    * A contender's first or later update.
    * @throws RpcError INVALID_ARGUMENT when the id belongs to another live stream, RESOURCE_EXHAUSTED for too many streams; nothing has changed then
    */
-  update(contender: Contender, electionId: ElectionId | undefined): void {
+  update(contender: Contender, electionId: ElectionId | undefined, scope = new RoleScope()): void {
     for (const [other, id] of this.contenders)
       if (other !== contender && sameElectionId(id, electionId))
         throw new RpcError(
@@ -68,6 +75,7 @@ export class RoleArbiter {
     if (electionId !== undefined && (this.highest === undefined || compareElectionIds(electionId, this.highest) >= 0)) {
       this.highest = electionId;
       this.current = contender;
+      this.currentScope = scope;
       this.notifyBackups();
       this.notify(contender);
     } else if (this.current === contender) {

@@ -9,6 +9,7 @@ import {
   setLogVerbosity,
   type UntypedServiceImplementation,
 } from '@grpc/grpc-js';
+import type { Scheduler } from '../../base/clock.ts';
 import { DdfError } from '../../base/errors.ts';
 import type { Logger } from '../../base/logger.ts';
 import type {
@@ -31,6 +32,8 @@ export interface P4RuntimeServerOptions {
   readonly devices: readonly DeviceControl[];
   /** host:port; port 0 takes a free one. P4Runtime's own port is 9559. */
   readonly address: string;
+  /** The clock of the devices; idle time-outs and digests go by it. */
+  readonly scheduler: Scheduler;
   readonly logger: Logger;
   /** Streams per device and role; default 64. */
   readonly maxStreams?: number;
@@ -51,7 +54,7 @@ const MAX_MESSAGE_BYTES = 64 * 1024 * 1024;
 const ENTITIES_PER_RESPONSE = 512;
 const DEFAULT_MAX_STREAMS = 64;
 
-/** Serves P4Runtime 1.5 for some devices. Throws DdfError ADDRESS_IN_USE, INVALID_OPTION, and for a pipeline what verifying it would throw. */
+/** Serves P4Runtime 1.5 for some devices. Throws DdfError ADDRESS_IN_USE, INVALID_OPTION, and for a pipeline that cannot run what verifying it would. */
 export async function startP4RuntimeServer(options: P4RuntimeServerOptions): Promise<P4RuntimeServer> {
   const { logger } = options;
   // What grpc-js would print reaches us as errors.
@@ -60,7 +63,7 @@ export async function startP4RuntimeServer(options: P4RuntimeServerOptions): Pro
   for (const device of options.devices) {
     if (services.has(device.deviceId))
       throw new DdfError('INVALID_OPTION', `Two devices have the id ${device.deviceId}`);
-    const service = new DeviceService(device, options.maxStreams ?? DEFAULT_MAX_STREAMS, logger);
+    const service = new DeviceService(device, options.scheduler, options.maxStreams ?? DEFAULT_MAX_STREAMS, logger);
     services.set(device.deviceId, service);
     const pipeline = options.pipelines?.get(device.deviceId);
     if (pipeline !== undefined) service.install(pipeline);
@@ -111,7 +114,8 @@ function bindError(error: Error, address: string): DdfError {
   });
 }
 
-function handlers(services: ReadonlyMap<bigint, DeviceService>, logger: Logger): UntypedServiceImplementation {
+/** The methods of the service by name; apart from the server so that they can be called without a network. */
+export function handlers(services: ReadonlyMap<bigint, DeviceService>, logger: Logger): UntypedServiceImplementation {
   const find = (deviceId: bigint): DeviceService => {
     const service = services.get(deviceId);
     if (service === undefined) throw new RpcError('NOT_FOUND', `There is no device ${deviceId}`);

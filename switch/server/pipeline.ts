@@ -1,3 +1,4 @@
+import type { Scheduler } from '../../base/clock.ts';
 import { DdfError } from '../../base/errors.ts';
 import {
   SetForwardingPipelineConfigRequestAction as ConfigAction,
@@ -8,25 +9,35 @@ import {
 } from '../../wire/p4runtime/messages.ts';
 import { P4InfoIndex } from '../../wire/p4runtime/p4info-index.ts';
 import type { DeviceControl, LoadableProgram } from '../control.ts';
+import { carryOver } from './carry-over.ts';
 import { checkProgramMatches } from './program-check.ts';
 import { RpcError } from './rpc-error.ts';
-import { RunningProgram } from './running-program.ts';
+import { type ProgramListener, RunningProgram } from './running-program.ts';
 
 interface VerifiedConfig {
   readonly config: ForwardingPipelineConfig;
-  readonly info: P4InfoIndex;
   readonly loadable: LoadableProgram;
+  /** On the control of `loadable`: what is written to it before it is loaded is there when it runs. */
+  readonly program: RunningProgram;
 }
 
 /** The forwarding pipeline config of one device (P4Runtime 1.5, sections "SetForwardingPipelineConfig RPC" and "GetForwardingPipelineConfig RPC"). */
 export class Pipeline {
   private readonly device: DeviceControl;
+  private readonly scheduler: Scheduler;
+  private readonly listener: ProgramListener;
   private saved: VerifiedConfig | undefined;
   private committed: ForwardingPipelineConfig | undefined;
   private running: RunningProgram | undefined;
 
-  constructor(device: DeviceControl) {
+  constructor(device: DeviceControl, scheduler: Scheduler, listener: ProgramListener) {
     this.device = device;
+    this.scheduler = scheduler;
+    this.listener = listener;
+  }
+
+  stop(): void {
+    this.running?.stop();
   }
 
   /** `undefined` before the first commit. */
@@ -34,15 +45,11 @@ export class Pipeline {
     return this.running;
   }
 
-  /** What Write and Read work on. Throws FAILED_PRECONDITION without a pipeline. */
+  /** What Write and Read work on: a saved config until it is committed. Throws FAILED_PRECONDITION without a pipeline. */
   requireProgram(): RunningProgram {
-    if (this.saved !== undefined)
-      throw new RpcError(
-        'UNIMPLEMENTED',
-        'A saved pipeline config waits for COMMIT; this switch takes no writes and reads for it before',
-      );
-    if (this.running === undefined) throw new RpcError('FAILED_PRECONDITION', 'No forwarding pipeline config is set');
-    return this.running;
+    const program = this.saved?.program ?? this.running;
+    if (program === undefined) throw new RpcError('FAILED_PRECONDITION', 'No forwarding pipeline config is set');
+    return program;
   }
 
   /** Throws RpcError, or DdfError for a program that cannot run; whatever ran goes on then. */
@@ -64,10 +71,8 @@ export class Pipeline {
         this.commit(this.saved);
         return;
       case ConfigAction.RECONCILE_AND_COMMIT:
-        throw new RpcError(
-          'UNIMPLEMENTED',
-          'This switch does not serve RECONCILE_AND_COMMIT; VERIFY_AND_COMMIT and write again',
-        );
+        this.reconcile(this.verify(config));
+        return;
       default:
         throw new RpcError('INVALID_ARGUMENT', `${action} is no action of SetForwardingPipelineConfig`);
     }
@@ -82,15 +87,22 @@ export class Pipeline {
     const loadable = this.device.compile(config.p4DeviceConfig);
     checkProgramMatches(info, loadable.control);
     // Whatever could fail after the device has loaded the program fails here.
-    new RunningProgram(info, loadable.control, this.device.cpuPort);
-    return { config, info, loadable };
+    const program = new RunningProgram(info, loadable.control, this.device.cpuPort, this.scheduler);
+    return { config, loadable, program };
   }
 
-  private commit({ config, info, loadable }: VerifiedConfig): void {
-    const control = this.device.load(loadable);
-    this.running = new RunningProgram(info, control, this.device.cpuPort);
+  private reconcile(verified: VerifiedConfig): void {
+    if (this.running !== undefined) carryOver(this.running, verified.program);
+    this.commit(verified);
+  }
+
+  private commit({ config, loadable, program }: VerifiedConfig): void {
+    this.running?.stop();
+    this.device.load(loadable);
+    this.running = program;
     this.committed = config;
     this.saved = undefined;
+    program.start(this.listener);
   }
 
   /** `undefined` before the first commit. */

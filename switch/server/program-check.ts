@@ -1,6 +1,12 @@
 import { DdfError } from '../../base/errors.ts';
 import type { P4InfoIndex } from '../../wire/p4runtime/p4info-index.ts';
-import type { FieldInfo, MatchKind, RegisterInfo, TableInfo } from '../../wire/p4runtime/p4info-objects.ts';
+import type {
+  FieldInfo,
+  MatchKind,
+  RegisterInfo,
+  TableInfo,
+  ValueSetInfo,
+} from '../../wire/p4runtime/p4info-objects.ts';
 import type { ProgramControl, TableControl } from '../control.ts';
 
 /** As many differences as a person can use. */
@@ -8,10 +14,9 @@ const MAX_LISTED = 8;
 
 /**
  * Checks that a P4Info describes this program: otherwise entries would land in the wrong table, or under the wrong key.
- * @throws DdfError PROGRAM_MISMATCH with what differs, UNSUPPORTED_PROGRAM for translated types
+ * @throws DdfError PROGRAM_MISMATCH with what differs
  */
 export function checkProgramMatches(info: P4InfoIndex, control: ProgramControl): void {
-  checkTranslations(info);
   const differences = [
     ...[...info.tables].flatMap((table) => tableDifferences(table, control)),
     ...[...info.actions].flatMap((action) => {
@@ -23,6 +28,10 @@ export function checkProgramMatches(info: P4InfoIndex, control: ProgramControl):
     ...arrayDifferences('meter', info.meters, control.meters),
     ...arrayDifferences('register', info.registers, control.registers),
     ...[...info.registers].flatMap((register) => registerDifferences(register, control)),
+    ...[...info.valueSets].flatMap((set) => valueSetDifferences(set, control)),
+    ...[...info.digests].flatMap(({ name }) =>
+      control.digests.has(name) ? [] : [`the program has no digest ${name}`],
+    ),
   ];
   if (differences.length === 0) return;
   const listed = differences.slice(0, MAX_LISTED).join('; ');
@@ -32,22 +41,17 @@ export function checkProgramMatches(info: P4InfoIndex, control: ProgramControl):
   });
 }
 
-function checkTranslations(info: P4InfoIndex): void {
-  for (const [name, type] of info.p4Info.typeInfo?.newTypes ?? [])
-    if (type.translatedType !== undefined)
-      throw new DdfError(
-        'UNSUPPORTED_PROGRAM',
-        `Type ${name} is translated (@p4runtime_translation), which this switch does not do`,
-      );
-}
-
 function tableDifferences(table: TableInfo, control: ProgramControl): string[] {
   const where = `table ${table.name}`;
   const loaded = control.tables.get(table.name);
   if (loaded === undefined) return [`the program has no ${where}`];
   const differences = keyDifferences(table, loaded);
-  if (table.size > loaded.size) differences.push(`${where} has room for ${loaded.size} entries, not ${table.size}`);
+  // p4c makes a table that begins with entries just as large as they are many, whatever the source says.
+  const hasOwn = [...loaded.entries()].length > 0;
+  if (!hasOwn && table.size > loaded.size)
+    differences.push(`${where} has room for ${loaded.size} entries, not ${table.size}`);
   const actions = new Set(loaded.actions);
+  if (table.directMeter !== undefined && !loaded.hasMeter) differences.push(`${where} has no direct meter`);
   for (const { action } of table.actions)
     if (!actions.has(action.name)) differences.push(`${where} has no action ${action.name}`);
   return differences;
@@ -60,9 +64,14 @@ function keyDifferences(table: TableInfo, loaded: TableControl): string[] {
   return table.fields.flatMap((field, i) => {
     const key = loaded.keys[i]!;
     const name = `${where}, key ${field.name}`;
-    if (key.widthBits !== field.widthBits) return [`${name} has ${key.widthBits} bits, not ${field.widthBits}`];
+    if (differs(field, key.widthBits)) return [`${name} has ${key.widthBits} bits, not ${field.widthBits}`];
     return sameKind(field.kind, key.kind) ? [] : [`${name} is matched as ${key.kind}, not as ${field.kind}`];
   });
+}
+
+/** Translated values have other widths on either side. */
+function differs(field: FieldInfo, loadedBits: number): boolean {
+  return field.translation === undefined && field.widthBits !== loadedBits;
 }
 
 /** p4c compiles optional keys to ternary ones. */
@@ -78,7 +87,7 @@ function widthDifferences(
 ): string[] {
   if (described.length !== loaded.length) return [`${where} has ${loaded.length} ${what}s, not ${described.length}`];
   return described.flatMap((field, i) =>
-    loaded[i]!.widthBits === field.widthBits
+    !differs(field, loaded[i]!.widthBits)
       ? []
       : [`${where}, ${what} ${field.name} has ${loaded[i]!.widthBits} bits, not ${field.widthBits}`],
   );
@@ -101,4 +110,13 @@ function registerDifferences(register: RegisterInfo, control: ProgramControl): s
   const loaded = control.registers.get(register.name);
   if (width === undefined || loaded === undefined || loaded.widthBits === width) return [];
   return [`register ${register.name} has cells of ${loaded.widthBits} bits, not ${width}`];
+}
+
+function valueSetDifferences(set: ValueSetInfo, control: ProgramControl): string[] {
+  const loaded = control.valueSets.get(set.name);
+  if (loaded === undefined) return [`the program has no value set ${set.name}`];
+  const where = `value set ${set.name}`;
+  const differences = widthDifferences(where, 'field', set.fields, loaded.keys);
+  if (set.size > loaded.size) differences.push(`${where} has room for ${loaded.size} members, not ${set.size}`);
+  return differences;
 }

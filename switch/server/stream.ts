@@ -10,18 +10,19 @@ import type {
 } from '../../wire/p4runtime/messages.ts';
 import type { RoleArbiter } from './arbitration.ts';
 import type { DeviceService, DeviceStream } from './device-service.ts';
+import { parseRole } from './roles.ts';
 import { ERROR_SPACE, RpcError, toRpcError } from './rpc-error.ts';
 
 export type StreamCall = ServerDuplexStream<StreamMessageRequest, StreamMessageResponse>;
 
-/** Packets and stream errors that wait for a slow client; more are dropped. */
+/** Packets and stream errors that wait for a slow client, and as many digest lists and idle notices; more are dropped. */
 const MAX_QUEUED_PACKETS = 1024;
 /** Arbitration updates that wait for a client that does not read; it is cut off after them. */
 const MAX_QUEUED_ARBITRATION = 1024;
 
 /**
- * One StreamChannel call: binds to a device and role with the first arbitration update, then carries packets. Arbitration overtakes packets, whose
- * queue is bounded: a slow reader loses packets, never the news of who is primary.
+ * One StreamChannel call: binds to a device and role with the first arbitration update, then carries packets, digests and idle notices. Arbitration
+ * overtakes notices, and these packets; their queues are bounded: a slow reader loses packets, never the news of who is primary.
  */
 export class Stream implements DeviceStream {
   private readonly call: StreamCall;
@@ -31,10 +32,12 @@ export class Stream implements DeviceStream {
     | { readonly deviceId: bigint; readonly device: DeviceService; readonly arbiter: RoleArbiter }
     | undefined;
   private readonly arbitration: StreamMessageResponse[] = [];
+  /** Digests and idle entries. */
+  private readonly notices: StreamMessageResponse[] = [];
   private readonly packets: StreamMessageResponse[] = [];
   private blocked = false;
   private closed = false;
-  private droppedPackets = 0;
+  private dropped = 0;
 
   /** @param findDevice throws RpcError NOT_FOUND */
   constructor(call: StreamCall, findDevice: (deviceId: bigint) => DeviceService, logger: Logger) {
@@ -74,12 +77,11 @@ export class Stream implements DeviceStream {
   /** P4Runtime 1.5, section "Rules for Handling MasterArbitrationUpdate Messages": every fault ends the stream. */
   private arbitrate(update: MasterArbitrationUpdate): void {
     const { deviceId, role, electionId } = update;
-    const name = role?.name ?? '';
     if (this.bound === undefined) {
       const device = this.findDevice(deviceId);
-      checkRole(role);
-      const arbiter = device.arbiter(name);
-      arbiter.update(this, electionId);
+      const { name, scope } = parseRole(role);
+      const arbiter = device.arbiter(name, scope);
+      arbiter.update(this, electionId, scope);
       this.bound = { deviceId, device, arbiter };
       return;
     }
@@ -88,13 +90,13 @@ export class Stream implements DeviceStream {
         'FAILED_PRECONDITION',
         `The stream belongs to device ${this.bound.deviceId}, not to ${deviceId}`,
       );
-    if (name !== this.bound.arbiter.role)
+    if ((role?.name ?? '') !== this.bound.arbiter.role)
       throw new RpcError(
         'FAILED_PRECONDITION',
-        `The stream belongs to role "${this.bound.arbiter.role}", not to "${name}"`,
+        `The stream belongs to role "${this.bound.arbiter.role}", not to "${role?.name ?? ''}"`,
       );
-    checkRole(role);
-    this.bound.arbiter.update(this, electionId);
+    const { name, scope } = parseRole(role);
+    this.bound.device.arbiter(name, scope).update(this, electionId, scope);
   }
 
   private packetOut(packet: PacketOut): void {
@@ -108,15 +110,13 @@ export class Stream implements DeviceStream {
   }
 
   private digestAck(digestListAck: DigestListAck): void {
-    this.reject(
-      new RpcError(
-        'INVALID_ARGUMENT',
-        `There is no digest list ${digestListAck.listId} of digest ${digestListAck.digestId}`,
-      ),
-      {
-        digestListAck: { digestListAck },
-      },
-    );
+    try {
+      if (this.bound?.arbiter.primary !== this)
+        throw new RpcError('PERMISSION_DENIED', 'Only the primary acknowledges digests');
+      this.bound.device.digestAck(digestListAck);
+    } catch (error) {
+      this.reject(toRpcError(error), { digestListAck: { digestListAck } });
+    }
   }
 
   private reject(error: RpcError, details: Pick<StreamError, 'packetOut' | 'digestListAck' | 'other'>): void {
@@ -135,19 +135,21 @@ export class Stream implements DeviceStream {
     this.flush();
   }
 
-  send(message: StreamMessageResponse): void {
-    if (this.packets.length >= MAX_QUEUED_PACKETS) {
-      if (this.droppedPackets++ === 0)
-        this.logger.warn('a controller reads its stream too slowly: packets are dropped');
-      return;
+  send(message: StreamMessageResponse): boolean {
+    const queue =
+      message.digest === undefined && message.idleTimeoutNotification === undefined ? this.packets : this.notices;
+    if (queue.length >= MAX_QUEUED_PACKETS) {
+      if (this.dropped++ === 0) this.logger.warn('a controller reads its stream too slowly: packets are dropped');
+      return false;
     }
-    this.packets.push(message);
+    queue.push(message);
     this.flush();
+    return true;
   }
 
   private flush(): void {
     while (!this.blocked && !this.closed) {
-      const message = this.arbitration.shift() ?? this.packets.shift();
+      const message = this.arbitration.shift() ?? this.notices.shift() ?? this.packets.shift();
       if (message === undefined) return;
       this.blocked = !this.call.write(message);
     }
@@ -163,15 +165,8 @@ export class Stream implements DeviceStream {
     if (this.closed) return;
     this.closed = true;
     this.arbitration.length = 0;
+    this.notices.length = 0;
     this.packets.length = 0;
     this.bound?.arbiter.leave(this);
   }
-}
-
-/** Role configs are agreed upon outside of P4Runtime; this switch knows none, and roles by number only as long as they are 0. */
-function checkRole(role: MasterArbitrationUpdate['role']): void {
-  if (role?.config !== undefined)
-    throw new RpcError('INVALID_ARGUMENT', `This switch knows no role configs, ${role.config.typeUrl} neither`);
-  if (role !== undefined && role.id !== 0n)
-    throw new RpcError('INVALID_ARGUMENT', `Roles go by name, not by the id ${role.id}`);
 }

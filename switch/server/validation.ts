@@ -1,7 +1,15 @@
-import { decodeBits, encodeBits } from '../../wire/p4runtime/byte-strings.ts';
-import type { Action, CounterData, FieldMatch, Index, Update } from '../../wire/p4runtime/messages.ts';
+import type {
+  Action,
+  CounterData,
+  FieldMatch,
+  Index,
+  MeterConfig as MeterConfigMessage,
+  MeterCounterData,
+  Update,
+} from '../../wire/p4runtime/messages.ts';
 import { UpdateType } from '../../wire/p4runtime/messages.ts';
 import type { ObjectIndex } from '../../wire/p4runtime/p4info-index.ts';
+import { MeterSpecType } from '../../wire/p4runtime/p4info-messages.ts';
 import type {
   ActionInfo,
   FieldInfo,
@@ -9,7 +17,8 @@ import type {
   NamedObject,
   TableInfo,
 } from '../../wire/p4runtime/p4info-objects.ts';
-import type { ActionCall, CounterValue, MatchValue } from '../control.ts';
+import type { ActionCall, CounterValue, MatchValue, MeterConfig } from '../control.ts';
+import type { FieldValues } from './field-values.ts';
 import { RpcError } from './rpc-error.ts';
 
 /**
@@ -35,31 +44,31 @@ export function requireModify(type: Update['type'], what: string): void {
   if (type !== UpdateType.MODIFY) throw new RpcError('INVALID_ARGUMENT', `A ${what} can only be modified`);
 }
 
-function fieldValue(bytes: Uint8Array, field: FieldInfo, where: string): bigint {
-  try {
-    return decodeBits(bytes, field.widthBits);
-  } catch (error) {
-    throw new RpcError('INVALID_ARGUMENT', `${where}: ${error instanceof Error ? error.message : error}`);
-  }
+/** A match key as values in the order of the table's keys, don't-care fields included (section "Match Format"). */
+export function parseMatch(values: FieldValues, table: TableInfo, matches: readonly FieldMatch[]): MatchValue[] {
+  return parseKey(values, table.fields, matches, `Table ${table.name}`);
 }
 
-/** A match key as values in the order of the table's keys, don't-care fields included (section "Match Format"). */
-export function parseMatch(table: TableInfo, matches: readonly FieldMatch[]): MatchValue[] {
+/** The same for any list of match fields. */
+export function parseKey(
+  values: FieldValues,
+  fields: readonly MatchFieldInfo[],
+  matches: readonly FieldMatch[],
+  where: string,
+): MatchValue[] {
   const given = new Map<number, FieldMatch>();
   for (const match of matches) {
-    if (!table.fieldById.has(match.fieldId))
-      throw new RpcError('INVALID_ARGUMENT', `Table ${table.name} has no match field with id ${match.fieldId}`);
+    const field = fields.find(({ id }) => id === match.fieldId);
+    if (field === undefined)
+      throw new RpcError('INVALID_ARGUMENT', `${where} has no match field with id ${match.fieldId}`);
     if (given.has(match.fieldId))
-      throw new RpcError(
-        'INVALID_ARGUMENT',
-        `Table ${table.name}: match field ${table.fieldById.get(match.fieldId)!.name} is given twice`,
-      );
+      throw new RpcError('INVALID_ARGUMENT', `${where}: match field ${field.name} is given twice`);
     given.set(match.fieldId, match);
   }
-  return table.fields.map((field) => {
-    const where = `Table ${table.name}, match field ${field.name}`;
+  return fields.map((field) => {
+    const place = `${where}, match field ${field.name}`;
     const match = given.get(field.id);
-    return match === undefined ? dontCare(field, where) : parseFieldMatch(field, match, where);
+    return match === undefined ? dontCare(field, place) : parseFieldMatch(values, field, match, place);
   });
 }
 
@@ -82,21 +91,21 @@ function allOnes(field: FieldInfo): bigint {
   return (1n << BigInt(field.widthBits)) - 1n;
 }
 
-function parseFieldMatch(field: MatchFieldInfo, match: FieldMatch, where: string): MatchValue {
+function parseFieldMatch(values: FieldValues, field: MatchFieldInfo, match: FieldMatch, where: string): MatchValue {
   const invalid = (what: string): RpcError => new RpcError('INVALID_ARGUMENT', `${where}: ${what}`);
   const mustBeOmitted = 'a field that matches everything must be left out';
   const wrongKind = (): RpcError => invalid(`it is matched as ${field.kind}, and that is what must be set`);
   switch (field.kind) {
     case 'exact':
       if (match.exact === undefined) throw wrongKind();
-      return { kind: 'exact', value: fieldValue(match.exact.value, field, where) };
+      return { kind: 'exact', value: values.decode(match.exact.value, field, where) };
     case 'optional':
       if (match.optional === undefined) throw wrongKind();
-      return { kind: 'optional', value: fieldValue(match.optional.value, field, where) };
+      return { kind: 'optional', value: values.decode(match.optional.value, field, where) };
     case 'lpm': {
       if (match.lpm === undefined) throw wrongKind();
       const { prefixLen } = match.lpm;
-      const value = fieldValue(match.lpm.value, field, where);
+      const value = values.decode(match.lpm.value, field, where);
       if (prefixLen === 0) throw invalid(mustBeOmitted);
       if (prefixLen < 0 || prefixLen > field.widthBits)
         throw invalid(`a prefix of ${prefixLen} bits is not in 1..${field.widthBits}`);
@@ -105,16 +114,16 @@ function parseFieldMatch(field: MatchFieldInfo, match: FieldMatch, where: string
     }
     case 'ternary': {
       if (match.ternary === undefined) throw wrongKind();
-      const value = fieldValue(match.ternary.value, field, where);
-      const mask = fieldValue(match.ternary.mask, field, where);
+      const value = values.decode(match.ternary.value, field, where);
+      const mask = values.decode(match.ternary.mask, field, where);
       if (mask === 0n) throw invalid(mustBeOmitted);
       if ((value & ~mask) !== 0n) throw invalid('bits outside of the mask must be 0');
       return { kind: 'ternary', value, mask };
     }
     case 'range': {
       if (match.range === undefined) throw wrongKind();
-      const low = fieldValue(match.range.low, field, where);
-      const high = fieldValue(match.range.high, field, where);
+      const low = values.decode(match.range.low, field, where);
+      const high = values.decode(match.range.high, field, where);
       if (low > high) throw invalid('the low end is above the high end');
       if (low === 0n && high === allOnes(field)) throw invalid(mustBeOmitted);
       return { kind: 'range', low, high };
@@ -123,29 +132,34 @@ function parseFieldMatch(field: MatchFieldInfo, match: FieldMatch, where: string
 }
 
 /** A key as a message: shortest strings, don't-care fields left out, in the order of the P4Info. */
-export function matchMessage(table: TableInfo, values: readonly MatchValue[]): FieldMatch[] {
+export function matchMessage(
+  values: FieldValues,
+  fields: readonly MatchFieldInfo[],
+  key: readonly MatchValue[],
+): FieldMatch[] {
   const matches: FieldMatch[] = [];
-  table.fields.forEach((field, i) => {
-    const value = values[i]!;
+  fields.forEach((field, i) => {
+    const value = key[i]!;
     const fieldId = field.id;
+    const encode = (bits: bigint): Uint8Array => values.encode(bits, field);
     switch (value.kind) {
       case 'exact':
-        matches.push({ fieldId, exact: { value: encodeBits(value.value) } });
+        matches.push({ fieldId, exact: { value: encode(value.value) } });
         break;
       case 'lpm':
         if (value.prefixLength > 0)
-          matches.push({ fieldId, lpm: { value: encodeBits(value.value), prefixLen: value.prefixLength } });
+          matches.push({ fieldId, lpm: { value: encode(value.value), prefixLen: value.prefixLength } });
         break;
       case 'ternary':
         if (value.mask !== 0n)
-          matches.push({ fieldId, ternary: { value: encodeBits(value.value), mask: encodeBits(value.mask) } });
+          matches.push({ fieldId, ternary: { value: encode(value.value), mask: encode(value.mask) } });
         break;
       case 'range':
         if (value.low !== 0n || value.high !== allOnes(field))
-          matches.push({ fieldId, range: { low: encodeBits(value.low), high: encodeBits(value.high) } });
+          matches.push({ fieldId, range: { low: encode(value.low), high: encode(value.high) } });
         break;
       case 'optional':
-        if (value.value !== undefined) matches.push({ fieldId, optional: { value: encodeBits(value.value) } });
+        if (value.value !== undefined) matches.push({ fieldId, optional: { value: encode(value.value) } });
         break;
     }
   });
@@ -186,7 +200,12 @@ export function checkPriority(table: TableInfo, priority: number): void {
 }
 
 /** An action of a table with its parameters in the order of their declaration (section "Action Specification"). */
-export function parseAction(table: TableInfo, action: Action, place: 'entry' | 'default'): ActionCall {
+export function parseAction(
+  values: FieldValues,
+  table: TableInfo,
+  action: Action,
+  place: 'entry' | 'default',
+): ActionCall {
   const ref = table.actionById.get(action.actionId);
   if (ref === undefined)
     throw new RpcError(
@@ -213,15 +232,15 @@ export function parseAction(table: TableInfo, action: Action, place: 'entry' | '
   const params = ref.action.params.map((param) => {
     const bytes = given.get(param.id);
     if (bytes === undefined) throw new RpcError('INVALID_ARGUMENT', `${where}: parameter ${param.name} is missing`);
-    return fieldValue(bytes, param, `${where}, parameter ${param.name}`);
+    return values.decode(bytes, param, `${where}, parameter ${param.name}`);
   });
   return { action: ref.action.name, params };
 }
 
-export function actionMessage(action: ActionInfo, call: ActionCall): Action {
+export function actionMessage(values: FieldValues, action: ActionInfo, call: ActionCall): Action {
   return {
     actionId: action.id,
-    params: action.params.map((param, i) => ({ paramId: param.id, value: encodeBits(call.params[i]!) })),
+    params: action.params.map((param, i) => ({ paramId: param.id, value: values.encode(call.params[i]!, param) })),
   };
 }
 
@@ -246,4 +265,48 @@ export function parseCounterData(data: CounterData, what: string): CounterValue 
 /** Counters of the device may pass 2^63; the protocol's cannot. */
 export function counterMessage(value: CounterValue): CounterData {
   return { byteCount: BigInt.asUintN(63, value.bytes), packetCount: BigInt.asUintN(63, value.packets) };
+}
+
+/** P4Runtime 1.5, section "MeterEntry & DirectMeterEntry"; v1model's meters have two rates and three colours (RFC 2698). */
+export function parseMeterConfig(config: MeterConfigMessage, type: MeterSpecType, where: string): MeterConfig {
+  if (type !== MeterSpecType.TWO_RATE_THREE_COLOR)
+    throw new RpcError('UNIMPLEMENTED', `${where}: this switch has no single-rate meters`);
+  if (config.eburst !== 0n) throw new RpcError('INVALID_ARGUMENT', `${where}: a two-rate meter has no eburst`);
+  const { cir, cburst, pir, pburst } = config;
+  if ([cir, cburst, pir, pburst].some((value) => value < 0n))
+    throw new RpcError('INVALID_ARGUMENT', `${where}: rates and bursts are never negative`);
+  return { cir, cburst, pir, pburst };
+}
+
+export function meterMessage(config: MeterConfig | undefined): MeterConfigMessage | undefined {
+  return config && { ...config, eburst: 0n };
+}
+
+/** Nobody may set them to anything but 0, and v1model does not count by colour. */
+export function refuseColourCounters(data: MeterCounterData | undefined, where: string): void {
+  if (data === undefined) return;
+  for (const colour of [data.green, data.yellow, data.red])
+    if (colour !== undefined && (colour.byteCount !== 0n || colour.packetCount !== 0n))
+      throw new RpcError('INVALID_ARGUMENT', `${where}: counters per colour can only be set to 0`);
+  throw new RpcError('UNIMPLEMENTED', `${where}: this switch has no counters per colour`);
+}
+
+/** Writes one value into the cells from `first` up to `end`; the result puts back what was there. */
+export function replaceCells<T>(
+  first: number,
+  end: number,
+  value: T,
+  read: (index: number) => T,
+  write: (index: number, value: T) => void,
+): () => void {
+  const before: T[] = [];
+  for (let index = first; index < end; index++) {
+    before.push(read(index));
+    write(index, value);
+  }
+  return () => {
+    before.forEach((cell, i) => {
+      write(first + i, cell);
+    });
+  };
 }

@@ -17,6 +17,7 @@ import type {
   ActionScope,
   ControllerHeaderInfo,
   CounterInfo,
+  DigestInfo,
   DirectCounterInfo,
   DirectMeterInfo,
   FieldInfo,
@@ -28,6 +29,7 @@ import type {
   RegisterInfo,
   TableActionInfo,
   TableInfo,
+  ValueSetInfo,
 } from './p4info-objects.ts';
 
 /** Objects of one kind by id, full name or alias. */
@@ -94,15 +96,18 @@ export class P4InfoIndex {
   readonly directMeters: ObjectIndex<DirectMeterInfo>;
   readonly registers: ObjectIndex<RegisterInfo>;
   readonly controllerHeaders: ObjectIndex<ControllerHeaderInfo>;
-  readonly valueSets: ObjectIndex<NamedObject>;
-  readonly digests: ObjectIndex<NamedObject>;
+  readonly valueSets: ObjectIndex<ValueSetInfo>;
+  readonly digests: ObjectIndex<DigestInfo>;
 
   /** Throws DdfError INVALID_PROGRAM (ids without the prefix of their kind, duplicates, references to nothing). */
   constructor(p4Info: P4Info) {
     this.p4Info = p4Info;
     const named = (kind: string, prefix: number, preamble: Preamble | undefined): NamedObject =>
       checkPreamble(kind, prefix, preamble);
-    this.actions = new ObjectIndex('action', p4Info.actions.map(actionInfo));
+    this.actions = new ObjectIndex(
+      'action',
+      p4Info.actions.map((action) => actionInfo(action, p4Info)),
+    );
     this.profiles = new ObjectIndex('action profile', p4Info.actionProfiles.map(profileInfo));
     this.counters = new ObjectIndex(
       'counter',
@@ -150,16 +155,29 @@ export class P4InfoIndex {
       'controller header',
       p4Info.controllerPacketMetadata.map((header) => {
         const object = named('controller header', P4IdsPrefix.CONTROLLER_HEADER, header.preamble);
-        return { ...object, fields: checkFields(header.metadata.map(fieldInfo), object.name) };
+        return {
+          ...object,
+          fields: checkFields(
+            header.metadata.map((field) => fieldInfo(field, p4Info)),
+            object.name,
+          ),
+        };
       }),
     );
     this.valueSets = new ObjectIndex(
       'value set',
-      p4Info.valueSets.map((set) => named('value set', P4IdsPrefix.VALUE_SET, set.preamble)),
+      p4Info.valueSets.map((set) => {
+        const object = named('value set', P4IdsPrefix.VALUE_SET, set.preamble);
+        const where = `value set ${object.name}`;
+        return { ...object, size: set.size, fields: set.match.map((field) => matchFieldInfo(field, where, p4Info)) };
+      }),
     );
     this.digests = new ObjectIndex(
       'digest',
-      p4Info.digests.map((digest) => named('digest', P4IdsPrefix.DIGEST, digest.preamble)),
+      p4Info.digests.map((digest) => ({
+        ...named('digest', P4IdsPrefix.DIGEST, digest.preamble),
+        type: digest.typeSpec,
+      })),
     );
     this.tables = new ObjectIndex(
       'table',
@@ -172,7 +190,7 @@ export class P4InfoIndex {
     const object = checkPreamble('table', P4IdsPrefix.TABLE, table.preamble);
     const where = `table ${object.name}`;
     const fields = checkFields(
-      table.matchFields.map((field) => matchFieldInfo(field, where)),
+      table.matchFields.map((field) => matchFieldInfo(field, where, this.p4Info)),
       where,
     );
     const actions = table.actionRefs.map((ref): TableActionInfo => {
@@ -248,8 +266,13 @@ function checkPreamble(kind: string, prefix: number, preamble: Preamble | undefi
   return { id: preamble.id, name: preamble.name, alias: preamble.alias };
 }
 
-function fieldInfo(field: { id: number; name: string; bitwidth: number; typeName?: P4NamedType }): FieldInfo {
-  return { id: field.id, name: field.name, widthBits: field.bitwidth, typeName: field.typeName?.name };
+function fieldInfo(
+  field: { id: number; name: string; bitwidth: number; typeName?: P4NamedType },
+  p4Info: P4Info,
+): FieldInfo {
+  const typeName = field.typeName?.name;
+  const type = typeName === undefined ? undefined : p4Info.typeInfo?.newTypes.get(typeName);
+  return { id: field.id, name: field.name, widthBits: field.bitwidth, typeName, translation: type?.translatedType };
 }
 
 function checkFields<T extends FieldInfo>(fields: readonly T[], where: string): readonly T[] {
@@ -266,7 +289,7 @@ function checkFields<T extends FieldInfo>(fields: readonly T[], where: string): 
   return fields;
 }
 
-function matchFieldInfo(field: MatchField, where: string): MatchFieldInfo {
+function matchFieldInfo(field: MatchField, where: string, p4Info: P4Info): MatchFieldInfo {
   const kind = MATCH_KINDS.get(field.matchType ?? 0);
   if (kind === undefined)
     throw new DdfError(
@@ -276,12 +299,15 @@ function matchFieldInfo(field: MatchField, where: string): MatchFieldInfo {
         where: `P4Info, ${where}, field ${field.name}`,
       },
     );
-  return { ...fieldInfo(field), kind };
+  return { ...fieldInfo(field, p4Info), kind };
 }
 
-function actionInfo(action: Action): ActionInfo {
+function actionInfo(action: Action, p4Info: P4Info): ActionInfo {
   const object = checkPreamble('action', P4IdsPrefix.ACTION, action.preamble);
-  const params = checkFields(action.params.map(fieldInfo), `action ${object.name}`);
+  const params = checkFields(
+    action.params.map((param) => fieldInfo(param, p4Info)),
+    `action ${object.name}`,
+  );
   return {
     ...object,
     params,

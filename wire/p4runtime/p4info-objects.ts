@@ -1,4 +1,10 @@
-import type { CounterSpecUnit, MeterSpecType, MeterSpecUnit, P4DataTypeSpec } from './p4info-messages.ts';
+import type {
+  CounterSpecUnit,
+  MeterSpecType,
+  MeterSpecUnit,
+  P4DataTypeSpec,
+  P4NewTypeTranslation,
+} from './p4info-messages.ts';
 
 /** What the P4Info index knows about a program: messages of P4Info with their references resolved. */
 
@@ -18,6 +24,8 @@ export interface FieldInfo {
   readonly widthBits: number;
   /** Name of the field's P4 type if it has one, as `port_id_t`. */
   readonly typeName: string | undefined;
+  /** When controllers see other values than the switch (@p4runtime_translation); `widthBits` is the controllers'. */
+  readonly translation: P4NewTypeTranslation | undefined;
 }
 
 export type MatchKind = 'exact' | 'lpm' | 'ternary' | 'range' | 'optional';
@@ -95,6 +103,17 @@ export interface DirectMeterInfo extends NamedObject {
 
 export interface RegisterInfo extends NamedObject {
   readonly size: number;
+  readonly type: P4DataTypeSpec | undefined;
+}
+
+/** A set of values that the parser selects by: each member has one value per field. */
+export interface ValueSetInfo extends NamedObject {
+  readonly size: number;
+  readonly fields: readonly MatchFieldInfo[];
+}
+
+export interface DigestInfo extends NamedObject {
+  /** Of one message. */
   readonly type: P4DataTypeSpec | undefined;
 }
 

@@ -1,8 +1,16 @@
 import type { CounterEntry, Entity, UpdateType } from '../../../wire/p4runtime/messages.ts';
 import type { P4InfoIndex } from '../../../wire/p4runtime/p4info-index.ts';
 import type { CounterArrayControl, ProgramControl } from '../../control.ts';
-import { cellRange, counterMessage, objectById, objectsById, parseCounterData, requireModify } from '../validation.ts';
-import type { EntityKind } from './entity-kind.ts';
+import {
+  cellRange,
+  counterMessage,
+  objectById,
+  objectsById,
+  parseCounterData,
+  replaceCells,
+  requireModify,
+} from '../validation.ts';
+import type { EntityKind, Undo } from './entity-kind.ts';
 
 /** Indexed counters (P4Runtime 1.5, section "CounterEntry"). */
 export class Counters implements EntityKind<CounterEntry> {
@@ -14,14 +22,20 @@ export class Counters implements EntityKind<CounterEntry> {
     this.arrays = control.counters;
   }
 
-  write(type: UpdateType, entity: CounterEntry): void {
+  write(type: UpdateType, entity: CounterEntry): Undo {
     requireModify(type, 'counter');
     const counter = objectById(this.info.counters, entity.counterId);
     const array = this.arrays.get(counter.name)!;
     const { first, end } = cellRange(entity.index, array.size, `Counter ${counter.name}`);
-    if (entity.data === undefined) return;
+    if (entity.data === undefined) return () => undefined;
     const value = parseCounterData(entity.data, `Counter ${counter.name}`);
-    for (let index = first; index < end; index++) array.write(index, value);
+    return replaceCells(
+      first,
+      end,
+      value,
+      (index) => array.read(index),
+      (index, cell) => array.write(index, cell),
+    );
   }
 
   read(filter: CounterEntry): Entity[] {

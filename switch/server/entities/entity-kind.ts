@@ -1,9 +1,12 @@
 import type { Entity, UpdateType } from '../../../wire/p4runtime/messages.ts';
 import { RpcError } from '../rpc-error.ts';
 
+/** Takes a change back. Good only as long as everything that changed later has been taken back before. */
+export type Undo = () => void;
+
 /** What the server does with one kind of entity of a running program. Both methods throw RpcError for what cannot be done, and then nothing has changed. */
 export interface EntityKind<E> {
-  write(type: UpdateType, entity: E): void;
+  write(type: UpdateType, entity: E): Undo;
   /** The entities that a read asks for: fields at their defaults are wildcards, by the rules of the kind. */
   read(filter: E): Entity[];
 }

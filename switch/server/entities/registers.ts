@@ -4,8 +4,8 @@ import type { P4InfoIndex } from '../../../wire/p4runtime/p4info-index.ts';
 import type { RegisterInfo } from '../../../wire/p4runtime/p4info-objects.ts';
 import type { ProgramControl, RegisterArrayControl } from '../../control.ts';
 import { RpcError } from '../rpc-error.ts';
-import { cellRange, objectById, objectsById, requireModify } from '../validation.ts';
-import type { EntityKind } from './entity-kind.ts';
+import { cellRange, objectById, objectsById, replaceCells, requireModify } from '../validation.ts';
+import type { EntityKind, Undo } from './entity-kind.ts';
 
 /** Registers whose cells are bit<W> or int<W> (P4Runtime 1.5, section "RegisterEntry"). */
 export class Registers implements EntityKind<RegisterEntry> {
@@ -17,13 +17,19 @@ export class Registers implements EntityKind<RegisterEntry> {
     this.arrays = control.registers;
   }
 
-  write(type: UpdateType, entity: RegisterEntry): void {
+  write(type: UpdateType, entity: RegisterEntry): Undo {
     requireModify(type, 'register');
     const register = objectById(this.info.registers, entity.registerId);
     const array = this.arrays.get(register.name)!;
     const { first, end } = cellRange(entity.index, array.size, `Register ${register.name}`);
     const value = parseCell(entity.data, register);
-    for (let index = first; index < end; index++) array.write(index, value);
+    return replaceCells(
+      first,
+      end,
+      value,
+      (index) => array.read(index),
+      (index, cell) => array.write(index, cell),
+    );
   }
 
   read(filter: RegisterEntry): Entity[] {

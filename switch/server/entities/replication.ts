@@ -1,21 +1,20 @@
-import { canonicalBits, decodeBits } from '../../../wire/p4runtime/byte-strings.ts';
+import { canonicalBits } from '../../../wire/p4runtime/byte-strings.ts';
 import {
   type CloneSessionEntry,
   type Entity,
   type MulticastGroupEntry,
   type PacketReplicationEngineEntry,
   type Replica as ReplicaMessage,
-  SdnPort,
   UpdateType,
 } from '../../../wire/p4runtime/messages.ts';
 import type { P4InfoIndex } from '../../../wire/p4runtime/p4info-index.ts';
 import type { PlatformProperties } from '../../../wire/p4runtime/p4info-messages.ts';
 import type { Replica, ReplicationControl } from '../../control.ts';
+import { parsePort } from '../ports.ts';
 import { RpcError } from '../rpc-error.ts';
-import type { EntityKind } from './entity-kind.ts';
+import type { EntityKind, Undo } from './entity-kind.ts';
 
-/** v1model: 9-bit ports of which the last means "drop", 16-bit groups, sessions and instances. */
-const MAX_PORT = 510;
+/** v1model: 16-bit groups, sessions and instances. */
 const MAX_ID = 0xffff;
 
 /** Multicast groups and clone sessions (P4Runtime 1.5, section "PacketReplicationEngineEntry"). */
@@ -28,10 +27,10 @@ export class Replication implements EntityKind<PacketReplicationEngineEntry> {
     this.sessions = new CloneSessions(control, cpuPort);
   }
 
-  write(type: UpdateType, entity: PacketReplicationEngineEntry): void {
-    if (entity.multicastGroupEntry !== undefined) this.groups.write(type, entity.multicastGroupEntry);
-    else if (entity.cloneSessionEntry !== undefined) this.sessions.write(type, entity.cloneSessionEntry);
-    else throw noType();
+  write(type: UpdateType, entity: PacketReplicationEngineEntry): Undo {
+    if (entity.multicastGroupEntry !== undefined) return this.groups.write(type, entity.multicastGroupEntry);
+    if (entity.cloneSessionEntry !== undefined) return this.sessions.write(type, entity.cloneSessionEntry);
+    throw noType();
   }
 
   read(filter: PacketReplicationEngineEntry): Entity[] {
@@ -69,22 +68,29 @@ abstract class ReplicaSets<E> {
   /** Checks everything, changes the device, and returns what reads give back. */
   protected abstract install(id: number, entity: E): E;
 
-  protected writeById(type: UpdateType, id: number, entity: E): void {
+  protected writeById(type: UpdateType, id: number, entity: E): Undo {
     if (id === 0 || id > MAX_ID) throw new RpcError('INVALID_ARGUMENT', `${this.name} ${id}: ids are 1..${MAX_ID}`);
-    const exists = this.stored.has(id);
+    const before = this.stored.get(id);
     switch (type) {
       case UpdateType.INSERT:
-        if (exists) throw new RpcError('ALREADY_EXISTS', `${this.name} ${id} exists already`);
+        if (before !== undefined) throw new RpcError('ALREADY_EXISTS', `${this.name} ${id} exists already`);
         break;
       case UpdateType.MODIFY:
       case UpdateType.DELETE:
-        if (!exists) throw new RpcError('NOT_FOUND', `${this.name} ${id} does not exist`);
+        if (before === undefined) throw new RpcError('NOT_FOUND', `${this.name} ${id} does not exist`);
         break;
     }
-    if (type === UpdateType.DELETE) {
-      this.remove(id);
-      this.stored.delete(id);
-    } else this.stored.set(id, this.install(id, entity));
+    if (type === UpdateType.DELETE) this.discard(id);
+    else this.stored.set(id, this.install(id, entity));
+    return () => {
+      if (before === undefined) this.discard(id);
+      else this.stored.set(id, this.install(id, before));
+    };
+  }
+
+  private discard(id: number): void {
+    this.remove(id);
+    this.stored.delete(id);
   }
 
   read(id: number): E[] {
@@ -108,35 +114,29 @@ abstract class ReplicaSets<E> {
     const parsed = replicas.map((replica) => {
       const port = this.parsePort(id, replica.port ?? replica.egressPort);
       add(port, replica.instance);
-      for (const backup of replica.backupReplicas) {
+      const backups = replica.backupReplicas.map((backup) => {
         const backupPort = this.parsePort(id, backup.port);
         if (backupPort === port) throw this.invalid(id, `port ${port} is its own backup`);
         add(backupPort, backup.instance);
-      }
-      return { port, instance: replica.instance };
+        return { port: backupPort, instance: backup.instance };
+      });
+      return { port, instance: replica.instance, ...(backups.length === 0 ? {} : { backups }) };
     });
-    if (replicas.some((replica) => replica.backupReplicas.length > 0))
-      throw new RpcError('UNIMPLEMENTED', `${this.name} ${id}: this switch has no backup replicas`);
     const messages = replicas.map((replica) => ({
       ...(replica.port === undefined ? { egressPort: replica.egressPort } : { port: canonicalBits(replica.port) }),
       instance: replica.instance,
-      backupReplicas: [],
+      backupReplicas: replica.backupReplicas.map((backup) => ({ ...backup, port: canonicalBits(backup.port) })),
     }));
     return { replicas: parsed, messages };
   }
 
-  /** SDN ports are those of the device; one more number names the port to the CPU. */
   private parsePort(id: number, given: Uint8Array | number | undefined): number {
     if (given === undefined) throw this.invalid(id, 'a replica has no port');
-    let port: number;
     try {
-      port = typeof given === 'number' ? given : Number(decodeBits(given, 32));
+      return parsePort(given, this.cpuPort);
     } catch (error) {
-      throw this.invalid(id, `port: ${error instanceof Error ? error.message : error}`);
+      throw this.invalid(id, error instanceof Error ? error.message : String(error));
     }
-    if (port === SdnPort.SDN_PORT_CPU >>> 0) return this.cpuPort;
-    if (port < 1 || port > MAX_PORT) throw this.invalid(id, `port ${port} is not in 1..${MAX_PORT}`);
-    return port;
   }
 
   protected invalid(id: number, what: string): RpcError {
@@ -154,8 +154,8 @@ class MulticastGroups extends ReplicaSets<MulticastGroupEntry> {
     this.limits = limits;
   }
 
-  write(type: UpdateType, entity: MulticastGroupEntry): void {
-    this.writeById(type, entity.multicastGroupId, entity);
+  write(type: UpdateType, entity: MulticastGroupEntry): Undo {
+    return this.writeById(type, entity.multicastGroupId, entity);
   }
 
   protected override remove(id: number): void {
@@ -195,8 +195,8 @@ class CloneSessions extends ReplicaSets<CloneSessionEntry> {
     this.control = control;
   }
 
-  write(type: UpdateType, entity: CloneSessionEntry): void {
-    this.writeById(type, entity.sessionId, entity);
+  write(type: UpdateType, entity: CloneSessionEntry): Undo {
+    return this.writeById(type, entity.sessionId, entity);
   }
 
   protected override remove(id: number): void {

@@ -4,94 +4,109 @@ import {
   ActionProfileActionSetSizeSemantics as SizeSemantics,
   type TableAction,
 } from '../../../wire/p4runtime/messages.ts';
-import type { ProfileInfo, TableInfo } from '../../../wire/p4runtime/p4info-objects.ts';
+import type { TableInfo } from '../../../wire/p4runtime/p4info-objects.ts';
 import type { EntryAction, WeightedAction } from '../../control.ts';
+import type { FieldValues } from '../field-values.ts';
 import { RpcError } from '../rpc-error.ts';
 import { actionMessage, parseAction } from '../validation.ts';
+import type { ProfileState, ProfileUse } from './profile-state.ts';
 
 /** The action of an entry, for the device and as reads give it back. */
 export interface ParsedTableAction {
   readonly action: EntryAction;
   readonly message: TableAction;
-  readonly profileUse: number;
+  readonly use: ProfileUse | undefined;
 }
 
-/** P4Runtime 1.5, section "Action Specification": which member of the oneof a table takes depends on its implementation. */
-export function parseTableAction(table: TableInfo, given: TableAction): ParsedTableAction {
-  const { profile } = table;
-  const memberOrGroup = given.actionProfileMemberId !== undefined || given.actionProfileGroupId !== undefined;
+/**
+ * P4Runtime 1.5, section "Action Specification": which member of the oneof a table takes depends on its implementation.
+ * @param before what the entry that this is for uses now
+ */
+export function parseTableAction(
+  values: FieldValues,
+  table: TableInfo,
+  profile: ProfileState | undefined,
+  given: TableAction,
+  before: ProfileUse | undefined,
+): ParsedTableAction {
   if (profile === undefined) {
     if (given.action === undefined)
       throw new RpcError('INVALID_ARGUMENT', `Table ${table.name} is a direct table: its entries take an action`);
-    const call = parseAction(table, given.action, 'entry');
-    return {
-      action: call,
-      message: { action: actionMessage(table.actionById.get(given.action.actionId)!.action, call) },
-      profileUse: 0,
-    };
+    const call = parseAction(values, table, given.action, 'entry');
+    const { action } = table.actionById.get(given.action.actionId)!;
+    return { action: call, message: { action: actionMessage(values, action, call) }, use: undefined };
   }
-  if (memberOrGroup || !profile.withSelector)
-    throw new RpcError(
-      'UNIMPLEMENTED',
-      `Table ${table.name}: this switch serves action profiles by one-shot action sets only, not by members and groups`,
-    );
-  if (given.actionProfileActionSet === undefined)
-    throw new RpcError(
-      'INVALID_ARGUMENT',
-      `Table ${table.name} is implemented by a selector: its entries take an action profile action set`,
-    );
-  return parseActionSet(table, profile, given.actionProfileActionSet);
+  const parsed = parseIndirect(values, table, profile, given);
+  profile.checkUse(parsed.use, before);
+  if (parsed.use.kind === 'one shot') return { ...parsed, action: parsed.action! };
+  return { ...parsed, action: profile.resolve(parsed.use) };
+}
+
+function parseIndirect(
+  values: FieldValues,
+  table: TableInfo,
+  profile: ProfileState,
+  given: TableAction,
+): { message: TableAction; use: ProfileUse; action?: EntryAction } {
+  const { actionProfileMemberId, actionProfileGroupId, actionProfileActionSet } = given;
+  const { withSelector } = profile.info;
+  if (actionProfileMemberId !== undefined)
+    return { message: { actionProfileMemberId }, use: { kind: 'member', id: actionProfileMemberId } };
+  if (actionProfileGroupId !== undefined && withSelector)
+    return { message: { actionProfileGroupId }, use: { kind: 'group', id: actionProfileGroupId } };
+  if (actionProfileActionSet !== undefined && withSelector)
+    return parseActionSet(values, table, profile, actionProfileActionSet);
+  throw new RpcError(
+    'INVALID_ARGUMENT',
+    `Table ${table.name} is implemented by ${profile.info.name}: its entries take ${withSelector ? 'a member, a group or an action set' : 'a member'}`,
+  );
 }
 
 /** P4Runtime 1.5, section "One Shot Action Selector Programming". */
-function parseActionSet(table: TableInfo, profile: ProfileInfo, set: ActionProfileActionSet): ParsedTableAction {
-  const where = `Table ${table.name}, action profile ${profile.name}`;
+function parseActionSet(
+  values: FieldValues,
+  table: TableInfo,
+  profile: ProfileState,
+  set: ActionProfileActionSet,
+): { message: TableAction; use: ProfileUse; action: EntryAction } {
+  const { where } = profile;
   // v1model's selectors choose by hash; nothing is set per group.
   if (
     set.actionSelectionMode !== SelectionMode.DEFAULT_MODE_DETERMINED_BY_ACTION_SELECTOR &&
     set.actionSelectionMode !== SelectionMode.HASH
   )
     throw new RpcError('UNIMPLEMENTED', `${where}: this switch selects by hash only`);
-  const ownSemantics =
-    profile.sizeSemantics === 'sum of weights' ? SizeSemantics.SUM_OF_WEIGHTS : SizeSemantics.SUM_OF_MEMBERS;
+  const { sizeSemantics, maxGroupSize } = profile.info;
+  const ownSemantics = sizeSemantics === 'sum of weights' ? SizeSemantics.SUM_OF_WEIGHTS : SizeSemantics.SUM_OF_MEMBERS;
   if (
     set.sizeSemantics !== SizeSemantics.DEFAULT_SIZE_DETERMINED_BY_ACTION_SELECTOR &&
     set.sizeSemantics !== ownSemantics
   )
-    throw new RpcError('UNIMPLEMENTED', `${where}: the size of a group is its ${profile.sizeSemantics}`);
-  if (set.actionProfileActions.length === 0)
-    throw new RpcError('UNIMPLEMENTED', `${where}: this switch has no empty action sets`);
+    throw new RpcError('UNIMPLEMENTED', `${where}: the size of a group is its ${sizeSemantics}`);
 
   const selector: WeightedAction[] = [];
   const actionProfileActions = set.actionProfileActions.map((member) => {
     if (member.action === undefined) throw new RpcError('INVALID_ARGUMENT', `${where}: a member has no action`);
-    if ((member.watchPort?.length ?? 0) > 0 || (member.watch ?? 0) !== 0)
-      throw new RpcError('UNIMPLEMENTED', `${where}: this switch does not watch ports`);
-    checkWeight(profile, member.weight, where);
-    const call = parseAction(table, member.action, 'entry');
-    selector.push({ ...call, weight: Math.max(member.weight, 1) });
-    return { ...member, action: actionMessage(table.actionById.get(member.action.actionId)!.action, call) };
+    profile.checkWeight(member.weight);
+    const { port, message } = profile.watchOf(member);
+    const call = parseAction(values, table, member.action, 'entry');
+    selector.push({
+      ...call,
+      weight: Math.max(member.weight, 1),
+      ...(port === undefined ? {} : { watchPort: port }),
+    });
+    const { action } = table.actionById.get(member.action.actionId)!;
+    return { action: actionMessage(values, action, call), weight: member.weight, ...message };
   });
-  const weights = selector.reduce((sum, { weight }) => sum + weight, 0);
-  const size = profile.sizeSemantics === 'sum of weights' ? weights : selector.length;
-  if (profile.maxGroupSize > 0 && size > profile.maxGroupSize)
+  const size = profile.sizeOf(actionProfileActions);
+  if (maxGroupSize > 0 && size > maxGroupSize)
     throw new RpcError(
       'INVALID_ARGUMENT',
-      `${where}: a set of size ${size} is above the largest group size ${profile.maxGroupSize}`,
+      `${where}: a set of size ${size} is above the largest group size ${maxGroupSize}`,
     );
   return {
     action: { selector },
     message: { actionProfileActionSet: { ...set, actionProfileActions } },
-    profileUse: size,
+    use: { kind: 'one shot', size },
   };
-}
-
-function checkWeight(profile: ProfileInfo, weight: number, where: string): void {
-  if (profile.weightsDisallowed) {
-    if (weight !== 0) throw new RpcError('INVALID_ARGUMENT', `${where}: weights are not allowed`);
-    return;
-  }
-  if (weight < 1) throw new RpcError('INVALID_ARGUMENT', `${where}: a weight of ${weight} is below 1`);
-  if (profile.maxMemberWeight > 0 && weight > profile.maxMemberWeight)
-    throw new RpcError('INVALID_ARGUMENT', `${where}: a weight of ${weight} is above ${profile.maxMemberWeight}`);
 }

@@ -1,18 +1,22 @@
-import { type Entity, type TableEntry, UpdateType } from '../../../wire/p4runtime/messages.ts';
+import { type Entity, type TableAction, type TableEntry, UpdateType } from '../../../wire/p4runtime/messages.ts';
 import type { TableInfo } from '../../../wire/p4runtime/p4info-objects.ts';
 import { messageCodec } from '../../../wire/proto.ts';
+import type { CounterValue, EntryAction, EntryHandle, MatchValue, MeterConfig } from '../../control.ts';
 import { RpcError } from '../rpc-error.ts';
 import {
   checkPriority,
   counterMessage,
   matchKey,
   matchMessage,
+  meterMessage,
   parseAction,
   parseCounterData,
-  parseMatch,
+  parseMeterConfig,
+  refuseColourCounters,
 } from '../validation.ts';
-import type { EntityKind } from './entity-kind.ts';
-import { parseTableAction } from './table-actions.ts';
+import type { EntityKind, Undo } from './entity-kind.ts';
+import type { ProfileUse } from './profile-state.ts';
+import { type ParsedTableAction, parseTableAction } from './table-actions.ts';
 import { type EntryNotes, NO_NOTES, type StoredEntry, type TableState, type TableStates } from './table-state.ts';
 
 const tableEntry = messageCodec<TableEntry>('p4.v1.TableEntry');
@@ -20,104 +24,162 @@ const tableEntry = messageCodec<TableEntry>('p4.v1.TableEntry');
 /** Entries and default entries of tables (P4Runtime 1.5, section "TableEntry"). */
 export class TableEntries implements EntityKind<TableEntry> {
   private readonly tables: TableStates;
+  private readonly nowUs: () => number;
+  /** Called when an entry with an idle time-out was written. */
+  onIdleTimeout: (() => void) | undefined;
 
-  constructor(tables: TableStates) {
+  constructor(tables: TableStates, nowUs: () => number) {
     this.tables = tables;
+    this.nowUs = nowUs;
   }
 
-  write(type: UpdateType, entity: TableEntry): void {
+  write(type: UpdateType, entity: TableEntry): Undo {
     const table = this.tables.require(entity.tableId);
     if (entity.isConst) throw new RpcError('INVALID_ARGUMENT', `Table ${table.info.name}: is_const cannot be written`);
-    if (entity.isDefaultAction) this.writeDefault(type, table, entity);
-    else if (type === UpdateType.INSERT) this.insert(table, entity);
-    else if (type === UpdateType.MODIFY) this.modify(table, entity);
-    else this.delete(table, entity);
+    if (entity.isDefaultAction) return this.writeDefault(type, table, entity);
+    if (type === UpdateType.INSERT) return this.insert(table, entity);
+    if (type === UpdateType.MODIFY) return this.modify(table, entity);
+    return this.delete(table, entity);
   }
 
-  private insert(table: TableState, entity: TableEntry): void {
-    const { info, control } = table;
+  private insert(table: TableState, entity: TableEntry): Undo {
+    const { info } = table;
     if (info.fields.length === 0)
       throw new RpcError('INVALID_ARGUMENT', `Table ${info.name} has no keys, so no entries but the default one`);
     if (info.isConst) throw constEntries(info);
     checkPriority(info, entity.priority);
-    const match = parseMatch(info, entity.match);
+    const match = this.tables.parseMatch(info, entity.match);
     const key = matchKey(match, entity.priority);
-    checkResources(info, entity);
+    checkWritten(info, entity);
     if (entity.action === undefined)
       throw new RpcError('INVALID_ARGUMENT', `Table ${info.name}: an entry needs an action`);
-    const { action, message, profileUse } = parseTableAction(info, entity.action);
-    const counter = entity.counterData && parseCounterData(entity.counterData, `Table ${info.name}`);
     if (table.entries.has(key))
       throw new RpcError('ALREADY_EXISTS', `Table ${info.name} has an entry with this match and priority`);
-    this.tables.checkProfile(info, 0, profileUse);
-    const handle = control.insert(table.toControl(match), entity.priority, action);
-    this.tables.chargeProfile(info, 0, profileUse);
-    if (counter !== undefined) control.setCounter(handle, counter);
-    table.store({
+    const parsed = this.parseAction(info, entity.action, undefined);
+    const direct = parseDirect(info, entity);
+    this.put(table, match, direct, parsed.action, {
       key,
-      handle,
-      match: matchMessage(info, match),
+      match: matchMessage(this.tables.values, info.fields, match),
       priority: entity.priority,
-      action: message,
+      action: parsed.message,
       notes: notesOf(entity),
       isConst: false,
-      profileUse,
+      profileUse: parsed.use,
+      idleSinceUs: this.nowUs(),
     });
+    return () => this.take(table, table.entries.get(key)!);
   }
 
-  private modify(table: TableState, entity: TableEntry): void {
+  private parseAction(info: TableInfo, action: TableAction, before: ProfileUse | undefined): ParsedTableAction {
+    return parseTableAction(this.tables.values, info, this.tables.profileOf(info), action, before);
+  }
+
+  private put(
+    table: TableState,
+    match: readonly MatchValue[],
+    direct: Direct,
+    action: EntryAction,
+    entry: Omit<StoredEntry, 'handle'>,
+  ): void {
+    const { control } = table;
+    const handle = control.insert(table.toControl(match), entry.priority, action);
+    this.tables.profileOf(table.info)?.use(entry.profileUse);
+    if (direct.counter !== undefined) control.setCounter(handle, direct.counter);
+    if (direct.meter !== undefined) control.configureMeter(handle, direct.meter);
+    table.store({ ...entry, handle });
+    if (entry.notes.idleTimeoutNs > 0n) this.onIdleTimeout?.();
+  }
+
+  private take(table: TableState, entry: StoredEntry): void {
+    table.control.delete(entry.handle);
+    table.entries.delete(entry.key);
+    this.tables.profileOf(table.info)?.release(entry.profileUse);
+  }
+
+  private modify(table: TableState, entity: TableEntry): Undo {
     const { info, control } = table;
     checkPriority(info, entity.priority);
-    const entry = table.require(parseMatch(info, entity.match), entity.priority);
+    const entry = table.require(this.tables.parseMatch(info, entity.match), entity.priority);
     if (entry.isConst && entity.action !== undefined) throw constEntries(info);
-    checkResources(info, entity);
-    const counter = entity.counterData && parseCounterData(entity.counterData, `Table ${info.name}`);
-    let { handle, action: message, profileUse } = entry;
-    if (entity.action !== undefined) {
-      const parsed = parseTableAction(info, entity.action);
-      this.tables.checkProfile(info, entry.profileUse, parsed.profileUse);
-      handle = control.modify(entry.handle, parsed.action);
-      this.tables.chargeProfile(info, entry.profileUse, parsed.profileUse);
-      message = parsed.message;
-      profileUse = parsed.profileUse;
-    }
+    checkWritten(info, entity);
+    const { counter, meter } = parseDirect(info, entity);
+    const parsed = entity.action && this.parseAction(info, entity.action, entry.profileUse);
+    const actionBefore = entry.handle.action;
+    const before = directOf(table, entry.handle);
+    this.change(table, entry, parsed?.action ?? entry.handle.action, {
+      ...entry,
+      action: parsed?.message ?? entry.action,
+      profileUse: parsed === undefined ? entry.profileUse : parsed.use,
+      notes: entry.isConst ? entry.notes : notesOf(entity),
+      idleSinceUs: this.nowUs(),
+    });
+    const { handle } = table.entries.get(entry.key)!;
     if (counter !== undefined) control.setCounter(handle, counter);
-    const notes = entry.isConst ? entry.notes : notesOf(entity);
-    table.store({ ...entry, handle, action: message, notes, profileUse });
+    // Without a config the meter is what it was at first, always green.
+    if (info.directMeter !== undefined) control.configureMeter(handle, meter);
+    return () => {
+      this.change(table, table.entries.get(entry.key)!, actionBefore, entry);
+      restoreDirect(table, table.entries.get(entry.key)!.handle, before);
+    };
+  }
+
+  private change(table: TableState, from: StoredEntry, action: EntryAction, to: StoredEntry): void {
+    const profile = this.tables.profileOf(table.info);
+    const handle = table.control.modify(from.handle, action);
+    profile?.release(from.profileUse);
+    profile?.use(to.profileUse);
+    table.store({ ...to, handle });
+    if (to.notes.idleTimeoutNs > 0n) this.onIdleTimeout?.();
   }
 
   /** Looks at the key only; everything else may be nonsense. */
-  private delete(table: TableState, entity: TableEntry): void {
+  private delete(table: TableState, entity: TableEntry): Undo {
     const { info } = table;
     if (info.isConst) throw constEntries(info);
     checkPriority(info, entity.priority);
-    const entry = table.require(parseMatch(info, entity.match), entity.priority);
-    if (entry.isConst) throw constEntries(info);
-    table.control.delete(entry.handle);
-    table.entries.delete(entry.key);
-    this.tables.chargeProfile(info, entry.profileUse, 0);
+    const match = this.tables.parseMatch(info, entity.match);
+    const entry = table.require(match, entity.priority);
+    const { action } = entry.handle;
+    const before = directOf(table, entry.handle);
+    this.take(table, entry);
+    return () => this.put(table, match, before, action, entry);
   }
 
-  private writeDefault(type: UpdateType, table: TableState, entity: TableEntry): void {
+  private writeDefault(type: UpdateType, table: TableState, entity: TableEntry): Undo {
     const { info, control } = table;
     if (type !== UpdateType.MODIFY)
       throw new RpcError('INVALID_ARGUMENT', `Table ${info.name}: the default entry can only be modified`);
     checkDefaultKey(info, entity);
-    if (info.hasConstDefault)
+    if (info.hasConstDefault || info.profile !== undefined)
       throw new RpcError('PERMISSION_DENIED', `Table ${info.name}: the default action is const`);
-    checkResources(info, entity);
-    if (entity.counterData !== undefined) throw defaultCounter(info);
+    checkWritten(info, entity);
     if (entity.idleTimeoutNs !== 0n)
-      throw new RpcError('INVALID_ARGUMENT', `Table ${info.name}: the default entry has no idle timeout`);
-    if (entity.action === undefined) {
-      control.setDefault(undefined);
-      table.defaultNotes = NO_NOTES;
-      return;
-    }
-    if (entity.action.action === undefined)
+      throw new RpcError('INVALID_ARGUMENT', `Table ${info.name}: the default entry has no idle time-out`);
+    if (entity.action !== undefined && entity.action.action === undefined)
       throw new RpcError('INVALID_ARGUMENT', `Table ${info.name}: the default entry takes an action`);
-    control.setDefault(parseAction(info, entity.action.action, 'default'));
-    table.defaultNotes = notesOf(entity);
+    const { counter, meter } = parseDirect(info, entity);
+    const action = entity.action?.action && parseAction(this.tables.values, info, entity.action.action, 'default');
+    const before = {
+      action: control.defaultAction(),
+      notes: table.defaultNotes,
+      written: table.defaultIsWritten,
+      counter: control.defaultCounter(),
+      meter: control.defaultMeterConfig(),
+    };
+    control.setDefault(action);
+    table.defaultNotes = action === undefined ? NO_NOTES : notesOf(entity);
+    table.defaultIsWritten = action !== undefined;
+    // Without an action everything goes back to how the program began.
+    const counterAfter = counter ?? (entity.action === undefined ? NO_PACKETS : undefined);
+    if (info.directCounter !== undefined && counterAfter !== undefined) control.setDefaultCounter(counterAfter);
+    if (info.directMeter !== undefined) control.configureDefaultMeter(meter);
+    return () => {
+      control.setDefault(before.action);
+      table.defaultNotes = before.notes;
+      table.defaultIsWritten = before.written;
+      if (before.counter !== undefined) control.setDefaultCounter(before.counter);
+      if (info.directMeter !== undefined) control.configureDefaultMeter(before.meter);
+    };
   }
 
   /** P4Runtime 1.5, section "Wildcard Reads" of tables. */
@@ -127,8 +189,9 @@ export class TableEntries implements EntityKind<TableEntry> {
       return [...this.tables.byId.values()].flatMap((table) => this.readTable(table, filter));
     }
     const table = this.tables.require(filter.tableId);
-    checkResources(table.info, { ...filter, timeSinceLastHit: undefined });
-    if (filter.timeSinceLastHit !== undefined) throw idleTimeout(table.info);
+    checkResources(table.info, filter);
+    if (filter.timeSinceLastHit !== undefined && !table.info.supportsIdleTimeout)
+      throw new RpcError('INVALID_ARGUMENT', `Table ${table.info.name} has no idle time-out`);
     if (filter.isDefaultAction) return this.readDefault(table, filter);
     return this.readTable(table, filter);
   }
@@ -137,7 +200,7 @@ export class TableEntries implements EntityKind<TableEntry> {
     const { info } = table;
     let candidates: Iterable<StoredEntry> = table.entries.values();
     if (filter.match.length > 0) {
-      const match = parseMatch(info, filter.match);
+      const match = this.tables.parseMatch(info, filter.match);
       if (!info.needsPriority || filter.priority !== 0) {
         const entry = table.entries.get(matchKey(match, filter.priority));
         candidates = entry === undefined ? [] : [entry];
@@ -155,7 +218,7 @@ export class TableEntries implements EntityKind<TableEntry> {
       if (filter.controllerMetadata !== 0n && entry.notes.controllerMetadata !== filter.controllerMetadata) continue;
       if (metadata.length > 0 && !metadata.equals(entry.notes.metadata)) continue;
       if (actionId !== undefined && entry.action.action?.actionId !== actionId) continue;
-      entities.push({ tableEntry: entryMessage(table, entry, filter) });
+      entities.push({ tableEntry: entryMessage(table, entry, filter, this.nowUs()) });
     }
     return entities;
   }
@@ -163,14 +226,16 @@ export class TableEntries implements EntityKind<TableEntry> {
   private readDefault(table: TableState, filter: TableEntry): Entity[] {
     const { info, control, defaultNotes } = table;
     checkDefaultKey(info, filter);
-    if (filter.counterData !== undefined) throw defaultCounter(info);
     const action = control.defaultAction();
+    const counter = filter.counterData && control.defaultCounter();
     return [
       {
         tableEntry: tableEntry.create({
           tableId: info.id,
           isDefaultAction: true,
           action: action && table.actionOf(action),
+          counterData: counter && counterMessage(counter),
+          meterConfig: filter.meterConfig && meterMessage(control.defaultMeterConfig()),
           ...defaultNotes,
         }),
       },
@@ -178,19 +243,59 @@ export class TableEntries implements EntityKind<TableEntry> {
   }
 }
 
-function notesOf(entity: TableEntry): EntryNotes {
-  return { metadata: entity.metadata, controllerMetadata: entity.controllerMetadata };
+const NO_PACKETS: CounterValue = { packets: 0n, bytes: 0n };
+
+/** What an entry's direct resources are set to. */
+interface Direct {
+  readonly counter: CounterValue | undefined;
+  readonly meter: MeterConfig | undefined;
 }
 
-function entryMessage({ info, control }: TableState, entry: StoredEntry, filter: TableEntry): TableEntry {
-  const counter =
-    filter.counterData !== undefined && info.directCounter !== undefined ? control.counter(entry.handle) : undefined;
+function parseDirect(info: TableInfo, entity: TableEntry): Direct {
+  const where = `Table ${info.name}`;
+  return {
+    counter: entity.counterData && parseCounterData(entity.counterData, where),
+    meter: entity.meterConfig && parseMeterConfig(entity.meterConfig, info.directMeter!.type, where),
+  };
+}
+
+function directOf({ info, control }: TableState, handle: EntryHandle): Direct {
+  return {
+    counter: control.counter(handle),
+    meter: info.directMeter === undefined ? undefined : control.meterConfig(handle),
+  };
+}
+
+function restoreDirect({ info, control }: TableState, handle: EntryHandle, { counter, meter }: Direct): void {
+  if (counter !== undefined) control.setCounter(handle, counter);
+  if (info.directMeter !== undefined) control.configureMeter(handle, meter);
+}
+
+function notesOf(entity: TableEntry): EntryNotes {
+  return {
+    metadata: entity.metadata,
+    controllerMetadata: entity.controllerMetadata,
+    idleTimeoutNs: entity.idleTimeoutNs,
+  };
+}
+
+function entryMessage(
+  { info, control }: TableState,
+  entry: StoredEntry,
+  filter: TableEntry,
+  nowUs: number,
+): TableEntry {
+  const counter = filter.counterData && info.directCounter && control.counter(entry.handle);
+  const meter = filter.meterConfig && info.directMeter && control.meterConfig(entry.handle);
+  const withTime = filter.timeSinceLastHit !== undefined && info.supportsIdleTimeout;
   return tableEntry.create({
     tableId: info.id,
     match: entry.match,
     priority: entry.priority,
     action: entry.action,
     counterData: counter && counterMessage(counter),
+    meterConfig: meterMessage(meter),
+    timeSinceLastHit: withTime ? { elapsedNs: BigInt(nowUs - control.lastHitUs(entry.handle)) * 1000n } : undefined,
     isConst: entry.isConst,
     ...entry.notes,
   });
@@ -200,32 +305,29 @@ function constEntries(info: TableInfo): RpcError {
   return new RpcError('PERMISSION_DENIED', `Table ${info.name}: const entries have const keys and actions`);
 }
 
-function defaultCounter(info: TableInfo): RpcError {
-  return new RpcError('UNIMPLEMENTED', `Table ${info.name}: this switch has no direct counter for the default entry`);
-}
-
-function idleTimeout(info: TableInfo): RpcError {
-  if (!info.supportsIdleTimeout) return new RpcError('INVALID_ARGUMENT', `Table ${info.name} has no idle timeout`);
-  return new RpcError('UNIMPLEMENTED', `Table ${info.name}: this switch has no idle timeouts`);
-}
-
 function checkDefaultKey(info: TableInfo, entity: TableEntry): void {
   if (entity.match.length > 0 || entity.priority !== 0)
     throw new RpcError('INVALID_ARGUMENT', `Table ${info.name}: the default entry has neither match nor priority`);
 }
 
-/** Direct resources and timeouts that this table, or this switch, does not have. */
+/** Direct resources that this table does not have. */
 function checkResources(info: TableInfo, entity: TableEntry): void {
   if (entity.counterData !== undefined && info.directCounter === undefined)
     throw new RpcError('INVALID_ARGUMENT', `Table ${info.name} has no direct counter`);
-  if (entity.meterConfig !== undefined || entity.meterCounterData !== undefined) {
-    if (info.directMeter === undefined)
-      throw new RpcError('INVALID_ARGUMENT', `Table ${info.name} has no direct meter`);
-    throw new RpcError('UNIMPLEMENTED', `Table ${info.name}: this switch does not serve direct meters`);
-  }
+  if ((entity.meterConfig ?? entity.meterCounterData) !== undefined && info.directMeter === undefined)
+    throw new RpcError('INVALID_ARGUMENT', `Table ${info.name} has no direct meter`);
+  refuseColourCounters(entity.meterCounterData, `Table ${info.name}`);
+}
+
+/** What cannot be written to an entry of this table. */
+function checkWritten(info: TableInfo, entity: TableEntry): void {
+  checkResources(info, entity);
   if (entity.timeSinceLastHit !== undefined)
     throw new RpcError('INVALID_ARGUMENT', `Table ${info.name}: time_since_last_hit cannot be written`);
-  if (entity.idleTimeoutNs !== 0n) throw idleTimeout(info);
+  if (entity.idleTimeoutNs < 0n)
+    throw new RpcError('INVALID_ARGUMENT', `Table ${info.name}: an idle time-out is never negative`);
+  if (entity.idleTimeoutNs !== 0n && !info.supportsIdleTimeout)
+    throw new RpcError('INVALID_ARGUMENT', `Table ${info.name} has no idle time-out`);
 }
 
 function filterAction(info: TableInfo, filter: TableEntry): number | undefined {

@@ -1,16 +1,21 @@
 import type { FieldMatch, TableAction } from '../../../wire/p4runtime/messages.ts';
-import type { TableInfo } from '../../../wire/p4runtime/p4info-objects.ts';
-import type { EntryAction, EntryHandle, MatchValue, TableControl } from '../../control.ts';
+import type { P4InfoIndex } from '../../../wire/p4runtime/p4info-index.ts';
+import type { ProfileInfo, TableInfo } from '../../../wire/p4runtime/p4info-objects.ts';
+import type { EntryAction, EntryHandle, MatchValue, ProgramControl, TableControl } from '../../control.ts';
+import type { FieldValues } from '../field-values.ts';
 import { RpcError } from '../rpc-error.ts';
-import { actionMessage, matchKey, matchMessage } from '../validation.ts';
+import { actionMessage, matchKey, matchMessage, objectById, objectsById, parseMatch } from '../validation.ts';
+import { ProfileState, type ProfileUse } from './profile-state.ts';
 
 /** What a controller attached to an entry, and gets back. */
 export interface EntryNotes {
   readonly metadata: Uint8Array;
   readonly controllerMetadata: bigint;
+  /** 0: never. */
+  readonly idleTimeoutNs: bigint;
 }
 
-export const NO_NOTES: EntryNotes = { metadata: new Uint8Array(0), controllerMetadata: 0n };
+export const NO_NOTES: EntryNotes = { metadata: new Uint8Array(0), controllerMetadata: 0n, idleTimeoutNs: 0n };
 
 /** An entry as the protocol sees it: everything canonical, as reads give it back. */
 export interface StoredEntry {
@@ -22,8 +27,9 @@ export interface StoredEntry {
   readonly notes: EntryNotes;
   /** Declared `const` by the program: only direct resources change. */
   readonly isConst: boolean;
-  /** What the entry takes of its action profile's size. */
-  readonly profileUse: number;
+  readonly profileUse: ProfileUse | undefined;
+  /** When it was written or its last idle notice was sent: the next is due one time-out after that, or after its last hit. */
+  readonly idleSinceUs: number;
 }
 
 /** One table of a running program: the device's entries beside what only the protocol knows of them. */
@@ -32,21 +38,27 @@ export class TableState {
   readonly control: TableControl;
   readonly entries = new Map<string, StoredEntry>();
   defaultNotes: EntryNotes = NO_NOTES;
+  /** A controller has changed it. */
+  defaultIsWritten = false;
+  private readonly values: FieldValues;
 
-  constructor(info: TableInfo, control: TableControl) {
+  constructor(info: TableInfo, control: TableControl, values: FieldValues) {
     this.info = info;
     this.control = control;
+    this.values = values;
     for (const handle of control.entries()) {
       const match = this.fromControl(handle.match);
       this.store({
         key: matchKey(match, handle.priority),
         handle,
-        match: matchMessage(info, match),
+        match: matchMessage(values, info.fields, match),
         priority: handle.priority,
         action: this.actionOf(handle.action),
         notes: NO_NOTES,
-        isConst: info.isConst || control.isConst(handle),
-        profileUse: 0,
+        // Entries that the program begins with may be changed unless its table is const; bmv2's JSON cannot say so of a single entry.
+        isConst: info.isConst,
+        profileUse: undefined,
+        idleSinceUs: 0,
       });
     }
   }
@@ -83,7 +95,7 @@ export class TableState {
     const ref = this.info.actions.find(({ action }) => action.name === call.action);
     if (ref === undefined)
       throw new RpcError('INTERNAL', `Table ${this.info.name} has an action ${call.action} that its P4Info lacks`);
-    return actionMessage(ref.action, call);
+    return actionMessage(this.values, ref.action, call);
   }
 
   /** p4c compiles optional keys to ternary ones; the device knows only those. */
@@ -104,13 +116,20 @@ export class TableState {
   }
 }
 
-/** All tables of a running program, and what their entries take of the action profiles. */
+/** All tables of a running program, and the action profiles that implement some of them. */
 export class TableStates {
   readonly byId: ReadonlyMap<number, TableState>;
-  private readonly profileUse = new Map<number, number>();
+  readonly values: FieldValues;
+  private readonly info: P4InfoIndex;
+  private readonly profiles: ReadonlyMap<number, ProfileState>;
 
-  constructor(tables: Iterable<TableInfo>, controls: ReadonlyMap<string, TableControl>) {
-    this.byId = new Map([...tables].map((info) => [info.id, new TableState(info, controls.get(info.name)!)]));
+  constructor(info: P4InfoIndex, control: ProgramControl, values: FieldValues, cpuPort: number) {
+    this.info = info;
+    this.values = values;
+    this.byId = new Map(
+      [...info.tables].map((table) => [table.id, new TableState(table, control.tables.get(table.name)!, values)]),
+    );
+    this.profiles = new Map([...info.profiles].map((profile) => [profile.id, new ProfileState(profile, cpuPort)]));
   }
 
   /** Throws INVALID_ARGUMENT. */
@@ -121,20 +140,44 @@ export class TableStates {
     return table;
   }
 
-  /** Throws RESOURCE_EXHAUSTED when the profile's size would be passed by what replaces `before`. */
-  checkProfile(table: TableInfo, before: number, after: number): void {
-    const { profile } = table;
-    if (profile === undefined || profile.size === 0 || after <= before) return;
-    const total = (this.profileUse.get(profile.id) ?? 0) - before + after;
-    if (total > profile.size)
-      throw new RpcError(
-        'RESOURCE_EXHAUSTED',
-        `Action profile ${profile.name} has room for ${profile.size}, not for ${total}`,
-      );
+  parseMatch(table: TableInfo, matches: readonly FieldMatch[]): MatchValue[] {
+    return parseMatch(this.values, table, matches);
   }
 
-  chargeProfile(table: TableInfo, before: number, after: number): void {
-    const { profile } = table;
-    if (profile !== undefined) this.profileUse.set(profile.id, (this.profileUse.get(profile.id) ?? 0) - before + after);
+  /** Throws INVALID_ARGUMENT. */
+  profile(id: number): ProfileState {
+    return this.stateOf(objectById(this.info.profiles, id));
+  }
+
+  /** 0 is all. Throws INVALID_ARGUMENT. */
+  profilesById(id: number): ProfileState[] {
+    return [...objectsById(this.info.profiles, id)].map((profile) => this.stateOf(profile));
+  }
+
+  profileOf(table: TableInfo): ProfileState | undefined {
+    return table.profile && this.stateOf(table.profile);
+  }
+
+  private stateOf(profile: ProfileInfo): ProfileState {
+    return this.profiles.get(profile.id)!;
+  }
+
+  /** One of the tables that the profile implements: all of them have the same actions. */
+  tableOf(profile: ProfileState): TableInfo {
+    const id = profile.info.tableIds[0];
+    if (id === undefined) throw new RpcError('INVALID_ARGUMENT', `${profile.where} implements no table`);
+    return this.require(id).info;
+  }
+
+  /** Brings the entries that use members or groups of the profile up to date. */
+  refresh(profile: ProfileState): void {
+    for (const id of profile.info.tableIds) {
+      const table = this.require(id);
+      for (const entry of table.entries.values()) {
+        const use = entry.profileUse;
+        if (use === undefined || use.kind === 'one shot') continue;
+        table.store({ ...entry, handle: table.control.modify(entry.handle, profile.resolve(use)) });
+      }
+    }
   }
 }

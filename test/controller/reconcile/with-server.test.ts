@@ -47,7 +47,12 @@ afterEach(async () => {
 });
 
 async function serve(device: Device, port = 0): Promise<P4RuntimeServer> {
-  const server = await startP4RuntimeServer({ devices: [device], address: `127.0.0.1:${port}`, logger });
+  const server = await startP4RuntimeServer({
+    devices: [device],
+    address: `127.0.0.1:${port}`,
+    scheduler: new VirtualScheduler(),
+    logger,
+  });
   cleanUps.push(() => server.stop());
   return server;
 }

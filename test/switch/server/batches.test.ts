@@ -1,104 +1,35 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { batchFailure, RpcCode, RpcError } from '../../../switch/server/rpc-error.ts';
-import { WriteRequestAtomicity as Atomicity, type Entity, UpdateType } from '../../../wire/p4runtime/messages.ts';
-import type { MessageInput } from '../../../wire/proto.ts';
-import { Bench } from './client.ts';
+import { WriteRequestAtomicity as Atomicity, UpdateType } from '../../../wire/p4runtime/messages.ts';
+import {
+  bytes,
+  call,
+  entity,
+  exact,
+  exactEntry,
+  FORWARD,
+  forward,
+  GROUP_SELECTOR,
+  GROUPS,
+  MEMBER_PROFILE,
+  probe,
+  SEEN,
+  STATE,
+} from '../../conformance/server/program.ts';
+import { Bench } from './bench.ts';
 
-const bytes = (...values: number[]): Uint8Array => new Uint8Array(values);
-
-function exactEntry(label: number): MessageInput<Entity> {
-  return {
-    tableEntry: {
-      tableId: 0x02000001,
-      match: [
-        { fieldId: 1, exact: { value: bytes(label) } },
-        { fieldId: 2, exact: { value: bytes(1) } },
-      ],
-      action: { action: { actionId: 0x01000002 } },
-    },
-  };
-}
-
-describe('batches (B.2, B.3)', () => {
+describe('batches', () => {
   let bench: Bench;
   beforeAll(async () => {
     bench = await Bench.startWithProgram();
   });
   afterAll(() => bench.stop());
 
-  it('row 20: an entity that is not set is INVALID_ARGUMENT', async () => {
-    expect(await bench.client.insert({})).toBe(RpcCode.INVALID_ARGUMENT);
-    const outcome = await bench.client.write([{ type: UpdateType.INSERT }]);
-    expect(outcome.errors![0]!.canonicalCode).toBe(RpcCode.INVALID_ARGUMENT);
-    expect(await bench.client.readCode({})).toBe(RpcCode.INVALID_ARGUMENT);
-  });
-
-  it('row 21: a read delivers what is good, then says what is not', async () => {
-    const outcome = await bench.client.read([
-      { counterEntry: { counterId: 0x12000001 } },
-      { counterEntry: { counterId: 0x12000009 } },
-      { counterEntry: { counterId: 0x12000002 } },
-      {},
-    ]);
-    expect(outcome.entities).toHaveLength(12);
-    expect(outcome.code).toBe(RpcCode.UNKNOWN);
-    expect(outcome.errors!.map((error) => error.canonicalCode)).toEqual([
-      0,
-      RpcCode.INVALID_ARGUMENT,
-      0,
-      RpcCode.INVALID_ARGUMENT,
-    ]);
-  });
-
-  it('row 26: one error for each update in their order; RPC-wide failures have no details', async () => {
-    const { client } = bench;
-    const outcome = await client.write([
-      { type: UpdateType.INSERT, entity: exactEntry(1) },
-      { type: UpdateType.INSERT, entity: exactEntry(1) },
-      { type: UpdateType.DELETE, entity: exactEntry(2) },
-      { type: UpdateType.DELETE, entity: exactEntry(1) },
-    ]);
-    expect(outcome.code).toBe(RpcCode.UNKNOWN);
-    expect(outcome.errors!.map((error) => error.canonicalCode)).toEqual([
-      0,
-      RpcCode.ALREADY_EXISTS,
-      RpcCode.NOT_FOUND,
-      0,
-    ]);
-    expect(outcome.errors![1]!.message).toContain('Ingress.exact_table');
-    expect((await client.write([], { electionId: { low: 9n } })).errors).toBeUndefined();
-    expect((await client.write([{ type: UpdateType.INSERT, entity: exactEntry(1) }])).code).toBe(0);
-    expect(await client.delete(exactEntry(1))).toBe(0);
-  });
-
-  it('row 27: atomicity other than CONTINUE_ON_ERROR is UNIMPLEMENTED by name, and nothing happens', async () => {
-    for (const atomicity of [Atomicity.ROLLBACK_ON_ERROR, Atomicity.DATAPLANE_ATOMIC]) {
-      const outcome = await bench.client.write([{ type: UpdateType.INSERT, entity: exactEntry(3) }], { atomicity });
-      expect(outcome).toMatchObject({
-        code: RpcCode.UNIMPLEMENTED,
-        message: expect.stringMatching(/ROLLBACK_ON_ERROR.*DATAPLANE_ATOMIC/),
-      });
-    }
-    expect((await bench.client.write([], { atomicity: 7 })).code).toBe(RpcCode.INVALID_ARGUMENT);
-    expect(await bench.client.delete(exactEntry(3))).toBe(RpcCode.NOT_FOUND);
-  });
-
-  it('row 28: codes of updates', async () => {
-    const { client } = bench;
-    expect(await client.insert(exactEntry(5))).toBe(0);
-    expect(await client.insert(exactEntry(5))).toBe(RpcCode.ALREADY_EXISTS);
-    expect(await client.modify(exactEntry(6))).toBe(RpcCode.NOT_FOUND);
-    expect(await client.delete(exactEntry(6))).toBe(RpcCode.NOT_FOUND);
-    expect(await client.writeOne(UpdateType.UNSPECIFIED, exactEntry(6))).toBe(RpcCode.INVALID_ARGUMENT);
-    expect(await client.writeOne(12, exactEntry(6))).toBe(RpcCode.INVALID_ARGUMENT);
-    for (let label = 10; label < 25; label++) expect(await client.insert(exactEntry(label))).toBe(0);
-    expect(await client.insert(exactEntry(25))).toBe(RpcCode.RESOURCE_EXHAUSTED);
-    expect(await client.delete(exactEntry(10))).toBe(0);
-    expect(await client.insert(exactEntry(25))).toBe(0);
-  });
-
-  it('keeps the trailer small enough for grpc-js: texts go first, then the details', async () => {
-    const updates = Array.from({ length: 1000 }, () => ({ type: UpdateType.DELETE, entity: exactEntry(99) }));
+  it('keep the trailer small enough for grpc-js: texts go first, then the details', async () => {
+    const updates = Array.from({ length: 1000 }, () => ({
+      type: UpdateType.DELETE,
+      entity: entity(exactEntry({}, 99)),
+    }));
     const outcome = await bench.client.write(updates);
     expect(outcome.code).toBe(RpcCode.UNKNOWN);
     expect(outcome.errors!.map((error) => error.canonicalCode)).toEqual(new Array(1000).fill(RpcCode.NOT_FOUND));
@@ -110,25 +41,89 @@ describe('batches (B.2, B.3)', () => {
       expect(
         batchFailure(new Array(count).fill(new RpcError('NOT_FOUND', 'a long text '.repeat(500)))).details!.length,
       ).toBeLessThanOrEqual(48 * 1024);
-    expect((await bench.client.write([])).code).toBe(0);
+    expect((await bench.client.write([])).code).toBe(RpcCode.OK);
   });
 
-  it('refuses the kinds that it does not serve by name', async () => {
-    const kinds: [MessageInput<Entity>, string][] = [
-      [{ actionProfileMember: {} }, 'action profile members'],
-      [{ actionProfileGroup: {} }, 'action profile groups'],
-      [{ directMeterEntry: {} }, 'direct meters'],
-      [{ valueSetEntry: {} }, 'value sets'],
-      [{ digestEntry: {} }, 'digests'],
-      [{ externEntry: {} }, 'extern entries'],
-    ];
-    for (const [entity, name] of kinds) {
-      const written = await bench.client.write([{ type: UpdateType.MODIFY, entity }]);
-      expect(written.errors![0]).toMatchObject({
-        canonicalCode: RpcCode.UNIMPLEMENTED,
-        message: expect.stringContaining(name),
-      });
-      expect(await bench.client.readCode(entity)).toBe(RpcCode.UNIMPLEMENTED);
-    }
+  it('change nothing where they fail', async () => {
+    await bench.client.write([
+      {
+        type: UpdateType.MODIFY,
+        entity: { counterEntry: { counterId: SEEN, data: { packetCount: 1n, byteCount: -1n } } },
+      },
+      {
+        type: UpdateType.MODIFY,
+        entity: { registerEntry: { registerId: STATE, data: { bitstring: bytes(0xff, 0xff) } } },
+      },
+    ]);
+    const { entities } = await bench.client.read([
+      { counterEntry: { counterId: SEEN, index: { index: 0n } } },
+      { registerEntry: { registerId: STATE, index: { index: 0n } } },
+    ]);
+    expect(entities).toMatchObject([
+      { counterEntry: { data: { packetCount: 0n } } },
+      { registerEntry: { data: { bitstring: bytes(0) } } },
+    ]);
+  });
+
+  it('put back entries with their members when they roll back, so that packets see no difference', async () => {
+    const fresh = await Bench.startWithProgram();
+    const { client, primary, device } = fresh;
+    const received: Uint8Array[] = [];
+    device.onTransmit = (_, frame) => received.push(frame.slice());
+    const member = (memberId: number, tag: number) => ({
+      actionProfileMember: { actionProfileId: GROUP_SELECTOR, memberId, action: call(FORWARD, tag, tag) },
+    });
+    const group = (...memberIds: number[]) => ({
+      actionProfileGroup: {
+        actionProfileId: GROUP_SELECTOR,
+        groupId: 1,
+        maxSize: 6,
+        members: memberIds.map((memberId) => ({ memberId, weight: 1 })),
+      },
+    });
+    const entry = entity({ tableId: GROUPS, match: [exact(1, 5)], action: { actionProfileGroupId: 1 } });
+    for (const each of [member(1, 11), member(2, 12), group(1, 2), entry, entity(exactEntry({ metadata: bytes(1) }))])
+      expect(await client.insert(each)).toBe(RpcCode.OK);
+    const everything = async () =>
+      (
+        await client.read([
+          { actionProfileMember: {} },
+          { actionProfileGroup: {} },
+          { tableEntry: { counterData: {} } },
+        ])
+      ).entities;
+    const before = await everything();
+    const outcome = await client.write(
+      [
+        { type: UpdateType.DELETE, entity: entry },
+        { type: UpdateType.DELETE, entity: group() },
+        { type: UpdateType.DELETE, entity: member(1, 0) },
+        { type: UpdateType.MODIFY, entity: member(2, 99) },
+        {
+          type: UpdateType.INSERT,
+          entity: { ...entry, tableEntry: { ...entry.tableEntry, action: { actionProfileMemberId: 2 } } },
+        },
+        {
+          type: UpdateType.MODIFY,
+          entity: { directCounterEntry: { tableEntry: exactEntry(), data: { packetCount: 7n } } },
+        },
+        { type: UpdateType.DELETE, entity: entity(exactEntry()) },
+        { type: UpdateType.INSERT, entity: entity(exactEntry({ action: forward(3) })) },
+        { type: UpdateType.DELETE, entity: { actionProfileMember: { actionProfileId: MEMBER_PROFILE, memberId: 9 } } },
+      ],
+      { atomicity: Atomicity.ROLLBACK_ON_ERROR },
+    );
+    expect(outcome.errors!.map(({ canonicalCode }) => canonicalCode)).toEqual([
+      ...new Array(8).fill(RpcCode.ABORTED),
+      RpcCode.NOT_FOUND,
+    ]);
+    expect(await everything()).toEqual(expect.arrayContaining(before));
+    expect(await everything()).toHaveLength(before.length);
+    // The entry leads to its group again.
+    device.receive(3, probe({ label: 5 }));
+    await primary.settle(1n);
+    expect(await client.delete(member(2, 0))).toBe(RpcCode.FAILED_PRECONDITION);
+    expect(await client.delete(group())).toBe(RpcCode.FAILED_PRECONDITION);
+    await fresh.stop();
   });
 });

@@ -5,9 +5,6 @@ import {
   makeGenericClientConstructor,
   type ServiceError,
 } from '@grpc/grpc-js';
-import pino from 'pino';
-import type { DeviceControl } from '../../../switch/control.ts';
-import { type P4RuntimeServer, startP4RuntimeServer } from '../../../switch/server/p4runtime-server.ts';
 import type {
   Entity,
   ForwardingPipelineConfig,
@@ -18,19 +15,18 @@ import type {
   StreamError,
   StreamMessageRequest,
   StreamMessageResponse,
+  Uint128,
   Update,
 } from '../../../wire/p4runtime/messages.ts';
-import {
-  SetForwardingPipelineConfigRequestAction as ConfigAction,
-  UpdateType,
-} from '../../../wire/p4runtime/messages.ts';
+import { UpdateType } from '../../../wire/p4runtime/messages.ts';
 import { type MessageInput, messageCodec, serviceDefinition, unpackAny } from '../../../wire/proto.ts';
-import { FakeDevice } from './fake-device.ts';
-import { SAMPLE, SAMPLE_P4INFO } from './sample-program.ts';
 
 const Client = makeGenericClientConstructor(serviceDefinition('p4.v1.P4Runtime'), 'P4Runtime');
 const statusCodec = messageCodec<Status>('google.rpc.Status');
 const errorCodec = messageCodec<P4Error>('p4.v1.Error');
+
+/** No answer takes longer: a test that waits in vain says so. */
+const PATIENCE_MS = 10_000;
 
 /** How a call ended, with the details of a batch. */
 export interface Outcome {
@@ -49,16 +45,30 @@ function outcomeOf(error: ServiceError | null): Outcome {
   return { code: error.code, message: error.details, errors };
 }
 
-/** A bare client: what a test says goes over the wire as it is. */
+export function uint128(value: bigint): Uint128 {
+  return { high: value >> 64n, low: value & ((1n << 64n) - 1n) };
+}
+
+/** A bare P4Runtime client: what a test says goes over the wire as it is. */
 export class TestClient {
   private readonly client: InstanceType<typeof Client>;
-  readonly streams: TestStream[] = [];
+  private readonly deviceId: bigint;
+  private readonly streams: TestStream[] = [];
+  /** That writes are signed with. */
+  electionId: bigint;
 
-  constructor(port: number) {
-    this.client = new Client(`127.0.0.1:${port}`, credentials.createInsecure(), {
-      'grpc.use_local_subchannel_pool': 1,
-      'grpc.max_receive_message_length': -1,
-    });
+  /** @param target host:port, or a port of this machine */
+  constructor(target: string | number, deviceId = 1n, electionId = 1n) {
+    this.deviceId = deviceId;
+    this.electionId = electionId;
+    this.client = new Client(
+      typeof target === 'number' ? `127.0.0.1:${target}` : target,
+      credentials.createInsecure(),
+      {
+        'grpc.use_local_subchannel_pool': 1,
+        'grpc.max_receive_message_length': -1,
+      },
+    );
   }
 
   close(): void {
@@ -70,43 +80,45 @@ export class TestClient {
     return new Promise((resolve) => {
       this.client[method]!(
         request,
-        { deadline: Date.now() + 20_000 },
+        { deadline: Date.now() + 2 * PATIENCE_MS },
         (error: ServiceError | null, response: R | undefined) => resolve({ ...outcomeOf(error), response }),
       );
     });
   }
 
-  set(action: number, config?: MessageInput<ForwardingPipelineConfig>, more: object = {}): Promise<Outcome> {
-    return this.unary('SetForwardingPipelineConfig', {
-      deviceId: 1n,
-      electionId: { low: 1n },
-      action,
-      config,
-      ...more,
-    });
+  private get signature() {
+    return { deviceId: this.deviceId, electionId: uint128(this.electionId) };
   }
 
-  async get(responseType = 0): Promise<{ code: number; config: ForwardingPipelineConfig | undefined }> {
+  set(action: number, config?: MessageInput<ForwardingPipelineConfig>, more: object = {}): Promise<Outcome> {
+    return this.unary('SetForwardingPipelineConfig', { ...this.signature, action, config, ...more });
+  }
+
+  async get(
+    responseType = 0,
+    more: object = {},
+  ): Promise<{ code: number; config: ForwardingPipelineConfig | undefined }> {
     const { code, response } = await this.unary<{ config?: ForwardingPipelineConfig }>('GetForwardingPipelineConfig', {
-      deviceId: 1n,
+      deviceId: this.deviceId,
       responseType,
+      ...more,
     });
     return { code, config: response?.config };
   }
 
-  capabilities(deviceId: bigint): Promise<Outcome & { response: { p4runtimeApiVersion: string } | undefined }> {
+  capabilities(deviceId = this.deviceId): Promise<Outcome & { response: { p4runtimeApiVersion: string } | undefined }> {
     return this.unary('Capabilities', { deviceId });
   }
 
   write(updates: readonly MessageInput<Update>[], more: object = {}): Promise<Outcome> {
-    return this.unary('Write', { deviceId: 1n, electionId: { low: 1n }, updates, ...more });
+    return this.unary('Write', { ...this.signature, updates, ...more });
   }
 
-  /** The code of a single update; RPC-wide failures are thrown. */
-  async writeOne(type: number, entity: MessageInput<Entity>): Promise<number> {
-    const outcome = await this.write([{ type, entity }]);
+  /** The code of a single update. A failure of the request as a whole is thrown. */
+  async writeOne(type: number, entity: MessageInput<Entity>, more: object = {}): Promise<number> {
+    const outcome = await this.write([{ type, entity }], more);
     if (outcome.code === 0) return 0;
-    if (outcome.errors?.length !== 1) throw new Error(`${outcome.code} ${outcome.message}`);
+    if (outcome.errors?.length !== 1) throw new Error(`Write failed with ${outcome.code} ${outcome.message}`);
     return outcome.errors[0]!.canonicalCode;
   }
 
@@ -119,7 +131,10 @@ export class TestClient {
     more: object = {},
   ): Promise<Outcome & { entities: Entity[]; responses: number }> {
     return new Promise((resolve) => {
-      const call: ClientReadableStream<ReadResponse> = this.client.Read!({ deviceId: 1n, entities, ...more });
+      const call: ClientReadableStream<ReadResponse> = this.client.Read!(
+        { deviceId: this.deviceId, entities, ...more },
+        { deadline: Date.now() + 2 * PATIENCE_MS },
+      );
       const received: Entity[] = [];
       let responses = 0;
       call.on('data', (response: ReadResponse) => {
@@ -131,14 +146,21 @@ export class TestClient {
     });
   }
 
-  /** The code of a read of one entity. */
+  /** What a read of one entity gives, which must succeed. */
+  async list(entity: MessageInput<Entity>, more: object = {}): Promise<Entity[]> {
+    const { code, message, entities } = await this.read([entity], more);
+    if (code !== 0) throw new Error(`Read failed with ${code} ${message}`);
+    return entities;
+  }
+
+  /** The code of a read of one entity: that of its request, or of the call as a whole. */
   async readCode(entity: MessageInput<Entity>): Promise<number> {
     const { code, errors } = await this.read([entity]);
-    return code === 0 ? 0 : errors![0]!.canonicalCode;
+    return code === 0 ? 0 : (errors?.[0]?.canonicalCode ?? code);
   }
 
   stream(): TestStream {
-    const stream = new TestStream(this.client.StreamChannel!());
+    const stream = new TestStream(this.client.StreamChannel!(), this.deviceId);
     this.streams.push(stream);
     return stream;
   }
@@ -154,12 +176,14 @@ export class TestClient {
 
 export class TestStream {
   readonly call: ClientDuplexStream<StreamMessageRequest, StreamMessageResponse>;
+  private readonly deviceId: bigint;
   private readonly received: StreamMessageResponse[] = [];
-  private waiting: (() => void)[] = [];
+  private readonly waiting = new Set<() => void>();
   private ended: Outcome | undefined;
 
-  constructor(call: ClientDuplexStream<StreamMessageRequest, StreamMessageResponse>) {
+  constructor(call: ClientDuplexStream<StreamMessageRequest, StreamMessageResponse>, deviceId: bigint) {
     this.call = call;
+    this.deviceId = deviceId;
     call.on('data', (message: StreamMessageResponse) => {
       this.received.push(message);
       this.wake();
@@ -175,7 +199,17 @@ export class TestStream {
   }
 
   private wake(): void {
-    for (const resolve of this.waiting.splice(0)) resolve();
+    for (const resolve of this.waiting) resolve();
+    this.waiting.clear();
+  }
+
+  private async something(what: string): Promise<void> {
+    let timer: NodeJS.Timeout | undefined;
+    await new Promise<void>((resolve, reject) => {
+      this.waiting.add(resolve);
+      timer = setTimeout(() => reject(new Error(`Waited in vain for ${what}`)), PATIENCE_MS);
+    });
+    clearTimeout(timer);
   }
 
   send(message: MessageInput<StreamMessageRequest>): void {
@@ -185,35 +219,44 @@ export class TestStream {
   arbitrate(electionId: bigint | undefined, more: MessageInput<MasterArbitrationUpdate> = {}): void {
     this.send({
       arbitration: {
-        deviceId: 1n,
-        electionId:
-          electionId === undefined ? undefined : { high: electionId >> 64n, low: electionId & ((1n << 64n) - 1n) },
+        deviceId: this.deviceId,
+        electionId: electionId === undefined ? undefined : uint128(electionId),
         ...more,
       },
     });
   }
 
-  async next(): Promise<StreamMessageResponse> {
+  async next(what = 'a message'): Promise<StreamMessageResponse> {
     while (this.received.length === 0) {
       if (this.ended !== undefined) throw new Error(`The stream ended with ${this.ended.code} ${this.ended.message}`);
-      await new Promise<void>((resolve) => this.waiting.push(resolve));
+      await this.something(what);
     }
     return this.received.shift()!;
   }
 
-  async nextArbitration(): Promise<{ status: number; electionId: bigint | undefined }> {
-    const { arbitration } = await this.next();
-    const id = arbitration!.electionId;
-    return { status: arbitration!.status!.code, electionId: id === undefined ? undefined : (id.high << 64n) | id.low };
+  /** The next message of a kind; others before it are dropped. */
+  async nextOf<K extends keyof StreamMessageResponse>(kind: K): Promise<NonNullable<StreamMessageResponse[K]>> {
+    for (;;) {
+      const message = (await this.next(kind))[kind];
+      if (message !== undefined) return message as NonNullable<StreamMessageResponse[K]>;
+    }
   }
 
-  async nextError(): Promise<StreamError> {
-    return (await this.next()).error!;
+  async nextArbitration(): Promise<{ status: number; electionId: bigint | undefined }> {
+    const { status, electionId } = await this.nextOf('arbitration');
+    return {
+      status: status!.code,
+      electionId: electionId === undefined ? undefined : (electionId.high << 64n) | electionId.low,
+    };
+  }
+
+  nextError(): Promise<StreamError> {
+    return this.nextOf('error');
   }
 
   /** The code that the server ended the stream with; messages before it are dropped. */
   async end(): Promise<number> {
-    while (this.ended === undefined) await new Promise<void>((resolve) => this.waiting.push(resolve));
+    while (this.ended === undefined) await this.something('the end of the stream');
     return this.ended.code;
   }
 
@@ -222,58 +265,28 @@ export class TestStream {
     await this.end();
   }
 
-  get pending(): number {
-    return this.received.length;
+  /** Messages that have come and were not taken. */
+  get pending(): readonly StreamMessageResponse[] {
+    return this.received;
+  }
+
+  /** Takes them all. */
+  take(): StreamMessageResponse[] {
+    return this.received.splice(0);
+  }
+
+  /** Waits until what the server has sent by now has come: until it answers one more arbitration update. */
+  async settle(electionId: bigint | undefined, more: MessageInput<MasterArbitrationUpdate> = {}): Promise<void> {
+    const before = this.received.length;
+    this.arbitrate(electionId, more);
+    for (;;) {
+      const answer = this.received.findIndex((message, i) => i >= before && message.arbitration !== undefined);
+      if (answer >= 0) {
+        this.received.splice(answer, 1);
+        return;
+      }
+      if (this.ended !== undefined) throw new Error(`The stream ended with ${this.ended.code} ${this.ended.message}`);
+      await this.something('an answer to an arbitration update');
+    }
   }
 }
-
-/** A server for one device (or some), a client, and what has to be closed. */
-export class Bench {
-  readonly server: P4RuntimeServer;
-  readonly device: FakeDevice;
-  readonly client: TestClient;
-  private readonly clients: TestClient[] = [];
-
-  private constructor(server: P4RuntimeServer, device: FakeDevice) {
-    this.server = server;
-    this.device = device;
-    this.client = this.newClient();
-  }
-
-  static async start(options: { maxStreams?: number; devices?: DeviceControl[] } = {}): Promise<Bench> {
-    const device = new FakeDevice(1n);
-    const server = await startP4RuntimeServer({
-      devices: [device, new FakeDevice(2n)],
-      address: '127.0.0.1:0',
-      logger: pino({ level: 'silent' }),
-      ...options,
-    });
-    return new Bench(server, device);
-  }
-
-  /** With a primary (election id 1) and the sample program. */
-  static async startWithProgram(): Promise<Bench & { primary: TestStream }> {
-    const bench = await Bench.start();
-    const primary = await bench.client.contend(1n);
-    const outcome = await bench.client.set(ConfigAction.VERIFY_AND_COMMIT, SAMPLE_CONFIG);
-    if (outcome.code !== 0) throw new Error(outcome.message);
-    return Object.assign(bench, { primary });
-  }
-
-  newClient(): TestClient {
-    const client = new TestClient(this.server.port);
-    this.clients.push(client);
-    return client;
-  }
-
-  async stop(): Promise<void> {
-    for (const client of this.clients) client.close();
-    await this.server.stop();
-  }
-}
-
-export const SAMPLE_CONFIG: MessageInput<ForwardingPipelineConfig> = {
-  p4info: SAMPLE.p4Info,
-  p4DeviceConfig: new TextEncoder().encode(SAMPLE_P4INFO),
-  cookie: { cookie: 77n },
-};

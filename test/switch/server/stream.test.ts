@@ -1,11 +1,18 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { RpcCode } from '../../../switch/server/rpc-error.ts';
-import { Bench, type TestStream } from './client.ts';
+import { CPU_PORT, entity, idleEntry, LEARNED, probe } from '../../conformance/server/program.ts';
+import { Bench } from './bench.ts';
+import type { TestStream } from './client.ts';
 
-const bytes = (...values: number[]): Uint8Array => new Uint8Array(values);
-const PACKET = { payload: bytes(0xaa, 0xbb), metadata: [{ metadataId: 1, value: bytes(1, 2) }] };
+/** A packet with the controller's header before it, back to the controller. */
+function fromCpu(digest: boolean, payload: Uint8Array): Uint8Array {
+  const frame = new Uint8Array(7 + payload.length);
+  frame.set([CPU_PORT >> 8, CPU_PORT & 255, 0, 0, 0, 0, digest ? 1 : 0]);
+  frame.set(payload, 7);
+  return frame;
+}
 
-describe('packets over the stream (B.11)', () => {
+describe('the stream', () => {
   let bench: Bench;
   let primary: TestStream;
   beforeEach(async () => {
@@ -15,73 +22,7 @@ describe('packets over the stream (B.11)', () => {
   });
   afterEach(() => bench.stop());
 
-  it('a packet-out goes to the CPU port with its header in front', async () => {
-    primary.send({ packet: PACKET });
-    primary.arbitrate(1n);
-    await primary.nextArbitration();
-    expect(bench.device.sent).toEqual([bytes(1, 2, 0xaa, 0xbb)]);
-  });
-
-  it('row 75: a packet-out with another set of metadata is not sent', async () => {
-    const wrong = [
-      [],
-      [...PACKET.metadata, ...PACKET.metadata],
-      [{ metadataId: 2, value: bytes(1) }],
-      [{ metadataId: 1, value: bytes(1, 0, 0) }],
-    ];
-    for (const metadata of wrong) {
-      primary.send({ packet: { ...PACKET, metadata } });
-      expect(await primary.nextError()).toMatchObject({
-        canonicalCode: RpcCode.INVALID_ARGUMENT,
-        packetOut: { packetOut: { payload: PACKET.payload } },
-      });
-    }
-    expect(bench.device.sent).toEqual([]);
-  });
-
-  it("row 76: a packet-out that is not the primary's is not sent", async () => {
-    const backup = await bench.client.contend(undefined);
-    const stranger = bench.client.stream();
-    for (const stream of [backup, stranger]) {
-      stream.send({ packet: PACKET });
-      expect((await stream.nextError()).canonicalCode).toBe(RpcCode.PERMISSION_DENIED);
-    }
-    expect(bench.device.sent).toEqual([]);
-  });
-
-  it('row 77: an ack of an unknown digest list is reported', async () => {
-    primary.send({ digestAck: { digestId: 5, listId: 6n } });
-    expect(await primary.nextError()).toMatchObject({
-      canonicalCode: RpcCode.INVALID_ARGUMENT,
-      digestListAck: { digestListAck: { digestId: 5, listId: 6n } },
-    });
-  });
-
-  it('row 78: packet-ins go to the primary only, and only once there is a pipeline', async () => {
-    const backup = await bench.client.contend(undefined);
-    bench.device.onCpuFrame!(bytes(0, 7, 2, 0xcc));
-    expect((await primary.next()).packet).toEqual({
-      payload: bytes(0xcc),
-      metadata: [
-        { metadataId: 1, value: bytes(7) },
-        { metadataId: 2, value: bytes(2) },
-      ],
-    });
-    // Shorter than the header: nothing that could be delivered.
-    bench.device.onCpuFrame!(bytes(0, 7));
-    backup.arbitrate(undefined);
-    await backup.nextArbitration();
-    expect(backup.pending + primary.pending).toBe(0);
-
-    const fresh = await Bench.start();
-    const stream = await fresh.client.contend(1n);
-    fresh.device.onCpuFrame!(bytes(0, 7, 2, 0xcc));
-    stream.send({ packet: PACKET });
-    expect((await stream.nextError()).canonicalCode).toBe(RpcCode.FAILED_PRECONDITION);
-    await fresh.stop();
-  });
-
-  it('other and empty messages are reported, the stream goes on', async () => {
+  it('reports other and empty messages, and goes on', async () => {
     primary.send({ other: { typeUrl: 'type.googleapis.com/x' } });
     expect(await primary.nextError()).toMatchObject({
       canonicalCode: RpcCode.UNIMPLEMENTED,
@@ -93,10 +34,10 @@ describe('packets over the stream (B.11)', () => {
     expect((await primary.nextArbitration()).status).toBe(RpcCode.OK);
   });
 
-  it('row 80: packets to a slow reader are dropped, arbitration is not', async () => {
+  it('drops packets to a slow reader, and never the news of who is primary', async () => {
     primary.call.pause();
-    const frame = new Uint8Array(9000);
-    for (let i = 0; i < 5000; i++) bench.device.onCpuFrame!(frame);
+    // Straight into the device: a reader that is paused sends nothing either.
+    for (let i = 0; i < 5000; i++) bench.device.sendFromCpu(fromCpu(false, new Uint8Array(9000)));
     await bench.client.contend(2n);
     primary.call.resume();
     let packets = 0;
@@ -109,5 +50,50 @@ describe('packets over the stream (B.11)', () => {
       packets++;
     }
     expect(packets).toBeLessThan(5000);
+  });
+
+  it('acknowledgements come from the primary only; a list that nobody waits for is no error', async () => {
+    const backup = await bench.client.contend(undefined);
+    backup.send({ digestAck: { digestId: LEARNED, listId: 1n } });
+    expect((await backup.nextError()).canonicalCode).toBe(RpcCode.PERMISSION_DENIED);
+    primary.send({ digestAck: { digestId: LEARNED, listId: 99n } });
+    await primary.settle(1n);
+    expect(primary.pending).toEqual([]);
+  });
+
+  it('a digest that nobody was there for comes again', async () => {
+    const config = { maxTimeoutNs: 0n, ackTimeoutNs: 10n ** 12n };
+    await bench.client.insert({ digestEntry: { digestId: LEARNED, config } });
+    await primary.close();
+    const learn = (): Uint8Array => fromCpu(true, probe({ address: 7 }));
+    bench.device.sendFromCpu(learn());
+    const next = await bench.client.contend(2n);
+    bench.device.sendFromCpu(learn());
+    bench.device.sendFromCpu(learn());
+    expect((await next.nextOf('digest')).data).toHaveLength(1);
+    await next.nextOf('packet');
+    await next.nextOf('packet');
+    await next.settle(2n);
+    expect(next.pending).toEqual([]);
+  });
+
+  it('reports many idle entries in few notices, those of one scan together', async () => {
+    const updates = Array.from({ length: 1200 }, (_, i) => ({
+      type: 1,
+      entity: entity(
+        idleEntry({
+          match: [{ fieldId: 1, exact: { value: new Uint8Array([1, i >> 8, i & 255]) } }],
+          idleTimeoutNs: 10n ** 9n,
+        }),
+      ),
+    }));
+    expect((await bench.client.write(updates)).code).toBe(RpcCode.OK);
+    bench.scheduler.runUntil(1_500_000);
+    await primary.settle(1n);
+    const sizes = primary.take().map(({ idleTimeoutNotification }) => idleTimeoutNotification!.tableEntry.length);
+    expect(sizes).toEqual([512, 512, 176]);
+    bench.scheduler.runUntil(1_900_000);
+    await primary.settle(1n);
+    expect(primary.pending).toEqual([]);
   });
 });

@@ -1,9 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { VirtualScheduler } from '../../../base/clock.ts';
-import { createRandom } from '../../../base/random.ts';
-import { ETHERTYPE_ARP, PORT_CPU, PUNT_REASON_ARP, PUNT_SIZE } from '../../../p4/build/constants.ts';
-import { Device } from '../../../switch/device.ts';
+import { ETHERTYPE_ARP, PUNT_REASON_ARP, PUNT_SIZE } from '../../../p4/build/constants.ts';
 import { RpcCode } from '../../../switch/server/rpc-error.ts';
 import { encodeBits } from '../../../wire/p4runtime/byte-strings.ts';
 import {
@@ -17,7 +14,8 @@ import { P4InfoIndex } from '../../../wire/p4runtime/p4info-index.ts';
 import { parseP4InfoText } from '../../../wire/p4runtime/p4info-text.ts';
 import { PacketMetadataCodec } from '../../../wire/p4runtime/packet-metadata.ts';
 import type { MessageInput } from '../../../wire/proto.ts';
-import { Bench, type TestStream } from './client.ts';
+import { Bench } from './bench.ts';
+import type { TestStream } from './client.ts';
 
 const build = new URL('../../../p4/build/', import.meta.url);
 const info = new P4InfoIndex(parseP4InfoText(readFileSync(new URL('fabric.p4info.txtpb', build), 'utf8')));
@@ -51,20 +49,14 @@ function entry(
 }
 
 describe('the server in front of the device that runs the fabric program', () => {
-  const device = new Device({
-    deviceId: 1n,
-    cpuPort: PORT_CPU,
-    clock: new VirtualScheduler(),
-    random: createRandom(1),
-  });
   const transmitted: [number, Uint8Array][] = [];
-  device.onTransmit = (port, frame) => transmitted.push([port, frame]);
   let bench: Bench;
   let primary: TestStream;
   beforeAll(async () => {
-    bench = await Bench.start({ devices: [device] });
-    primary = await bench.client.contend(1n);
-    expect(await bench.client.set(ConfigAction.VERIFY_AND_COMMIT, config)).toMatchObject({ code: 0, message: '' });
+    const started = await Bench.startWithProgram(config);
+    bench = started;
+    primary = started.primary;
+    bench.device.onTransmit = (port, frame) => transmitted.push([port, frame.slice()]);
   });
   afterAll(() => bench.stop());
 
@@ -213,7 +205,7 @@ describe('the server in front of the device that runs the fabric program', () =>
       0,
       1,
     ]);
-    device.receive(4, arp.slice());
+    bench.device.receive(4, arp.slice());
     const { packet } = await primary.next();
     expect(packetIn.toValues(packet!.metadata)).toEqual({ ingress_port: 4n, reason: BigInt(PUNT_REASON_ARP) });
     expect(packet!.payload).toEqual(arp);
