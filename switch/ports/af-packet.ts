@@ -1,6 +1,5 @@
 import { DdfError } from '../../base/errors.ts';
 import {
-  AF_PACKET,
   ETH_P_ALL,
   PACKET_ADD_MEMBERSHIP,
   PACKET_COPY_THRESH,
@@ -15,8 +14,6 @@ import {
   SO_RCVBUFFORCE,
   SO_SNDBUF,
   SO_SNDBUFFORCE,
-  SOCK_CLOEXEC,
-  SOCK_RAW,
   SOL_PACKET,
   SOL_SOCKET,
   TPACKET_V2,
@@ -24,6 +21,7 @@ import {
 import { type InterfaceControl, MAX_INTERFACE_NAME_BYTES } from './linux/interface.ts';
 import { type Libc, systemError } from './linux/libc.ts';
 import type { LinkState } from './linux/link-monitor.ts';
+import { bindPacketSocket, openPacketSocket, setOption } from './linux/packet-socket.ts';
 import { ReceiveRing } from './linux/receive-ring.ts';
 import { type KnownMemory, SendBatch } from './linux/send-batch.ts';
 import type { Frame, Port } from './port.ts';
@@ -86,20 +84,20 @@ export class AfPacketPort implements Port {
     this.interfaceIndex = properties.index;
     this.mtuBytes = properties.mtuBytes;
     this.linkState = properties.isUp ? 'up' : 'down';
-    this.fd = open(libc, interfaceName);
+    this.fd = openPacketSocket(libc, interfaceName);
     this.sendFd = -1;
     try {
-      set(libc, this.fd, SOL_PACKET, PACKET_VERSION, TPACKET_V2, 'use receive rings', interfaceName);
-      set(libc, this.fd, SOL_PACKET, PACKET_VNET_HDR, 1, 'see checksum offload', interfaceName);
-      set(libc, this.fd, SOL_PACKET, PACKET_COPY_THRESH, 1, 'queue large packets', interfaceName);
-      set(libc, this.fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, 1, 'leave out what it sends itself', interfaceName);
+      setOption(libc, this.fd, SOL_PACKET, PACKET_VERSION, TPACKET_V2, 'use receive rings', interfaceName);
+      setOption(libc, this.fd, SOL_PACKET, PACKET_VNET_HDR, 1, 'see checksum offload', interfaceName);
+      setOption(libc, this.fd, SOL_PACKET, PACKET_COPY_THRESH, 1, 'queue large packets', interfaceName);
+      setOption(libc, this.fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, 1, 'leave out what it sends itself', interfaceName);
       enlarge(libc, this.fd, SO_RCVBUFFORCE, SO_RCVBUF);
       this.ring = new ReceiveRing(libc, this.fd, interfaceName, properties.mtuBytes);
-      bind(libc, this.fd, ETH_P_ALL, properties.index, interfaceName);
+      bindPacketSocket(libc, this.fd, ETH_P_ALL, properties.index, interfaceName);
       promiscuous(libc, this.fd, properties.index, interfaceName);
-      this.sendFd = open(libc, interfaceName);
+      this.sendFd = openPacketSocket(libc, interfaceName);
       enlarge(libc, this.sendFd, SO_SNDBUFFORCE, SO_SNDBUF);
-      bind(libc, this.sendFd, 0, properties.index, interfaceName);
+      bindPacketSocket(libc, this.sendFd, 0, properties.index, interfaceName);
     } catch (error) {
       libc.close(this.fd);
       if (this.sendFd >= 0) libc.close(this.sendFd);
@@ -220,32 +218,11 @@ export function checkInterfaceName(name: string): void {
     );
 }
 
-/** Without a protocol: it receives nothing before it is bound. */
-function open(libc: Libc, name: string): number {
-  const fd = libc.socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
-  if (fd < 0) throw systemError(libc, 'open a packet socket', name);
-  return fd;
-}
-
-function set(libc: Libc, fd: number, level: number, option: number, value: number, what: string, name: string): void {
-  const bytes = new Uint8Array(new Int32Array([value]).buffer);
-  if (libc.setsockopt(fd, level, option, bytes, bytes.length) < 0) throw systemError(libc, what, name);
-}
-
 /** As far as we are allowed to. */
 function enlarge(libc: Libc, fd: number, force: number, limited: number): void {
   const bytes = new Uint8Array(new Int32Array([SOCKET_BUFFER_BYTES]).buffer);
   if (libc.setsockopt(fd, SOL_SOCKET, force, bytes, bytes.length) < 0)
     libc.setsockopt(fd, SOL_SOCKET, limited, bytes, bytes.length);
-}
-
-/** struct sockaddr_ll: family 16, protocol 16 (network order), index 32, hatype 16, pkttype 8, halen 8, address 64. */
-function bind(libc: Libc, fd: number, protocol: number, index: number, name: string): void {
-  const address = new Uint8Array(20);
-  new Uint16Array(address.buffer)[0] = AF_PACKET;
-  new DataView(address.buffer).setUint16(2, protocol);
-  new Int32Array(address.buffer)[1] = index;
-  if (libc.bind(fd, address, address.length) < 0) throw systemError(libc, 'bind to the interface', name);
 }
 
 /** struct packet_mreq: index 32, type 16, alen 16, address 64. The kernel leaves promiscuous mode when the socket is closed. */

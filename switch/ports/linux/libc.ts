@@ -17,6 +17,8 @@ export interface Libc {
   ioctl(fd: number, request: number, argument: Uint8Array): number;
   recv(fd: number, buffer: Uint8Array, length: number, flags: number): number;
   sendmmsg(fd: number, messages: Pointer, count: number, flags: number): number;
+  /** Blocks this thread. */
+  sleepUs(microseconds: number): void;
   eventfd(initial: number, flags: number): number;
   read(fd: number, buffer: Uint8Array, length: number): number;
   write(fd: number, buffer: Uint8Array, length: number): number;
@@ -72,6 +74,7 @@ async function load(): Promise<Libc> {
     ioctl: process_.func('int ioctl(int fd, unsigned long request, void *argument)'),
     recv: process_.func('int64_t recv(int fd, void *buffer, size_t length, int flags)'),
     sendmmsg: process_.func('int sendmmsg(int fd, void *messages, unsigned int count, int flags)'),
+    sleepUs: process_.func('usleep', 'int', ['unsigned int']),
     eventfd: process_.func('int eventfd(unsigned int initial, int flags)'),
     read: process_.func('int64_t read(int fd, void *buffer, size_t length)'),
     write: process_.func('int64_t write(int fd, void *buffer, size_t length)'),

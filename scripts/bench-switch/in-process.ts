@@ -1,0 +1,84 @@
+import { createRandom } from '../../base/random.ts';
+import { readFabricProgram } from '../../lab/p4-program.ts';
+import { insertEntities } from '../../lab/programming.ts';
+import { PORT_CPU } from '../../p4/build/constants.ts';
+import { Device } from '../../switch/index.ts';
+import { arrivals, averageGrowth, DOWNSTREAM, entitiesOf, type Place, TURN, UPSTREAM } from './traffic.ts';
+
+export const RUNS = 9;
+/** A whole number of turns. */
+export const PACKETS_PER_RUN = 200_000;
+/** As many frames as the emulated receive ring holds. */
+const RING_FRAMES = 512;
+const US_PER_PACKET = 2;
+
+export interface Run {
+  readonly perSecond: number;
+  /** By the processor time of this process: what a run would be on a machine that does nothing else. */
+  readonly perCpuSecond: number;
+}
+
+/**
+ * Packets per second through a Device on this core. Every frame has to come out once, on the port where it belongs, or this throws. Each is copied
+ * from a template first, as a NIC would write it into a buffer; that is part of the time.
+ */
+export function measureInProcess(place: Place, frameBytes: number): Run[] {
+  let nowUs = 0;
+  let up = 0;
+  let down = 0;
+  let bytes = 0;
+  const device = new Device({
+    deviceId: 1n,
+    cpuPort: PORT_CPU,
+    clock: { nowUs: () => nowUs },
+    random: createRandom('bench'),
+  });
+  device.onTransmit = (port, frame) => {
+    if (port === DOWNSTREAM) down++;
+    else if (port === UPSTREAM) up++;
+    bytes += frame.length;
+  };
+  const { bmv2Json, index } = readFabricProgram();
+  insertEntities(device.load(device.compile(bmv2Json)), index, entitiesOf(place));
+  const schedule = arrivals(place, frameBytes);
+  const ring = Array.from({ length: RING_FRAMES }, () => new Uint8Array(frameBytes));
+
+  const runs: Run[] = [];
+  let sent = 0;
+  let droppedInWarmUp = 0;
+  for (let run = -1; run < RUNS; run++) {
+    up = 0;
+    down = 0;
+    bytes = 0;
+    const startedCpu = process.cpuUsage();
+    const started = performance.now();
+    for (let i = 0; i < PACKETS_PER_RUN; i++) {
+      const { port, frame: template } = schedule[sent % schedule.length]!;
+      const frame = ring[i % RING_FRAMES]!;
+      frame.set(template);
+      nowUs += US_PER_PACKET;
+      device.receive(port, frame);
+      sent++;
+    }
+    const seconds = (performance.now() - started) / 1000;
+    const cpu = process.cpuUsage(startedCpu);
+    if (run < 0) {
+      droppedInWarmUp = device.statistics.dropped;
+      continue;
+    }
+    const nacks = PACKETS_PER_RUN / TURN;
+    const expectedBytes = PACKETS_PER_RUN * (frameBytes + averageGrowth(place));
+    if (up !== nacks || down !== PACKETS_PER_RUN - nacks || Math.abs(bytes - expectedBytes) > 0.5)
+      throw new Error(
+        `${place.name}: ${down} frames down, ${up} up and ${bytes} bytes came out; expected ${PACKETS_PER_RUN - nacks}, ${nacks} and ${expectedBytes}`,
+      );
+    runs.push({
+      perSecond: PACKETS_PER_RUN / seconds,
+      perCpuSecond: (PACKETS_PER_RUN / (cpu.user + cpu.system)) * 1e6,
+    });
+  }
+  const { dropped, errors, outOfRange } = device.statistics;
+  if (dropped - droppedInWarmUp + errors + outOfRange > 0)
+    throw new Error(`${place.name}: ${dropped} packets dropped, ${errors} failed, ${outOfRange} accesses out of range`);
+  return runs;
+}
