@@ -50,6 +50,8 @@ export interface ControllerOptions {
   readonly scheduler: Scheduler;
   readonly random: Random;
   readonly logger: Logger;
+  /** Looks into switches, for whoever has them in the same process. */
+  readonly trace?: NonNullable<ControllerService['trace']>;
   /** Milliseconds since 1970. Default `Date.now`. */
   readonly nowMs?: () => number;
   /** How switches are connected to. Default: over gRPC. */
@@ -183,15 +185,18 @@ function wire(options: ControllerOptions, store: Store): Controller {
   let state: 'new' | 'running' | 'stopped' = 'new';
   let agentsAddress = options.agentsAddress;
   let api: ApiServer | undefined;
-  const service = createService({
-    topology,
-    directory,
-    agents,
-    fleet,
-    rollouts,
-    publisher,
-    isRunning: () => state === 'running',
-  });
+  const service: ControllerService = {
+    ...createService({
+      topology,
+      directory,
+      agents,
+      fleet,
+      rollouts,
+      publisher,
+      isRunning: () => state === 'running',
+    }),
+    ...(options.trace === undefined ? {} : { trace: options.trace }),
+  };
 
   async function stop(): Promise<void> {
     if (state === 'stopped') return;

@@ -25,10 +25,40 @@ export interface ControllerService {
   abortRollout(id: string): RolloutView;
   /** Past events of the rollout after `afterId`, then new ones until it ends or `signal` aborts. */
   rolloutEvents(id: string, afterId: number, signal: AbortSignal): AsyncIterable<RolloutEvent>;
+  /**
+   * What happens to packets inside a switch. Absent where switches are programs of their own: those are asked directly
+   * (`ddf trace --admin`).
+   */
+  trace?: (switchName: string, request: TraceRequest) => Promise<PacketTraceView[]>;
   /** Prometheus text exposition of the controller's own figures. */
   metrics(): string;
   /** Why the controller cannot work now; empty when ready. */
   notReady(): string[];
+}
+
+/** Either one `frame` that comes by `port`, or the next `count` packets. */
+export interface TraceRequest {
+  /** With a frame: the port it comes by. Without: only packets of this port. */
+  port?: number;
+  /** The frame in hexadecimal, from the destination address on. */
+  frame?: string;
+  /** Whether the frame is really received; otherwise it is only tried and leaves no marks. Default false. */
+  inject?: boolean;
+  /** Packets to wait for, 1 to 1000; default 1. */
+  count?: number;
+  /** How long they are waited for, at most 60; default 10. */
+  seconds?: number;
+}
+
+export interface PacketTraceView {
+  /** The port that the packet came by. */
+  port: number;
+  /** On the switch's clock, microseconds. */
+  atUs: number;
+  /** What happened, in order; each has a `kind` and, in the program's names, what belongs to it. */
+  events: readonly object[];
+  /** The same for people to read. */
+  text: string;
 }
 
 export interface PublishRequest {

@@ -157,6 +157,7 @@ export async function main(commandLine: readonly string[]): Promise<number> {
     .option('-i, --interface <port@name>', 'make a network interface a port; any number of times', collect)
     .option('--device-id <n>', 'as P4Runtime names this switch (default: 1)')
     .option('--grpc <host:port>', 'where P4Runtime is served, port 0 for any', DEFAULT_GRPC_ADDRESS)
+    .option('--admin <host:port>', 'where `ddf trace --admin` looks into the switch, port 0 for any (default: nowhere)')
     .option('--cpu-port <n>', 'port of packet-ins and packet-outs (default: 510)')
     .option('--pcap [directory]', 'capture every port: NAME_in.pcap and NAME_out.pcap (default: here)')
     .option('--loss <[port=]percent>', 'lose frames', collect)

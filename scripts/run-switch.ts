@@ -23,10 +23,10 @@ export async function runSwitch(raw: RawSwitchOptions, terminal: Terminal): Prom
   const interruption = new Interruption();
   try {
     const running = await startStandaloneSwitch({ ...options, program, logger: createLogger(logLevel) });
-    const { grpcPort } = running;
+    const { grpcPort, adminPort } = running;
     const deviceId = String(options.deviceId);
     const ports = options.ports.map(({ port, interfaceName }) => `${port}@${interfaceName}`);
-    if (json) terminal.out(JSON.stringify({ ready: true, deviceId, grpcPort, ports }));
+    if (json) terminal.out(JSON.stringify({ ready: true, deviceId, grpcPort, adminPort, ports }));
     else
       terminal.out(
         `Switch ${deviceId} is ready: P4Runtime on port ${grpcPort}, ${ports.length === 0 ? 'no interfaces' : ports.join(' ')}`,

@@ -14,6 +14,7 @@ export interface RawSwitchOptions {
   readonly interface?: readonly string[];
   readonly deviceId?: string;
   readonly grpc?: string;
+  readonly admin?: string;
   readonly cpuPort?: string;
   readonly pcap?: string | true;
   readonly loss?: readonly string[];
@@ -33,6 +34,8 @@ export interface SwitchOptions {
   readonly ports: readonly StandalonePort[];
   readonly deviceId: bigint;
   readonly grpcAddress: string;
+  /** Undefined: nobody can look into the switch. */
+  readonly adminAddress: string | undefined;
   readonly cpuPort: number;
   readonly pcapDirectory: string | undefined;
   readonly seed: number;
@@ -60,6 +63,7 @@ export function parseSwitchOptions(raw: RawSwitchOptions): SwitchOptions {
   const cpuPort = wholeNumber('--cpu-port', raw.cpuPort ?? String(PORT_CPU), 1, DROP_PORT - 1);
   const grpcAddress = raw.grpc ?? DEFAULT_GRPC_ADDRESS;
   hostAndPort('--grpc', grpcAddress, 0);
+  if (raw.admin !== undefined) hostAndPort('--admin', raw.admin, 0);
   const logLevel = raw.logLevel ?? 'warn';
   if (!(LOG_LEVELS as readonly string[]).includes(logLevel))
     throw new DdfError('INVALID_OPTION', `--log-level ${logLevel}: not one of ${LOG_LEVELS.join(', ')}`);
@@ -69,6 +73,7 @@ export function parseSwitchOptions(raw: RawSwitchOptions): SwitchOptions {
     ports: parsePorts(raw, cpuPort),
     deviceId: BigInt(wholeNumber('--device-id', raw.deviceId ?? '1', 0, Number.MAX_SAFE_INTEGER)),
     grpcAddress,
+    adminAddress: raw.admin,
     cpuPort,
     pcapDirectory: raw.pcap === true ? '.' : raw.pcap,
     seed: wholeNumber('--seed', raw.seed ?? '1', 0, MAX_SEED),

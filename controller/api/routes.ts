@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import type { ControllerService, PublishRequest, RolloutRequest } from '../service.ts';
+import { DdfError } from '../../base/errors.ts';
+import type { ControllerService, PublishRequest, RolloutRequest, TraceRequest } from '../service.ts';
 import { sendEvents } from './events.ts';
 import * as schemas from './schemas.ts';
 
@@ -30,6 +31,25 @@ export function registerRoutes(app: FastifyInstance, service: ControllerService)
   for (const [path, summary, item, read] of lists) {
     app.get(path, { schema: { summary, response: answer(schemas.listOf(item)) } }, () => ({ items: read() }));
   }
+
+  app.post(
+    '/v1/switches/:name/traces',
+    {
+      schema: {
+        summary: 'What happens to a frame, or to the next packets, inside a switch of the same process',
+        params: schemas.switchParams,
+        body: schemas.traceBody,
+        response: answer(schemas.listOf(schemas.traceView)),
+      },
+    },
+    async (request: FastifyRequest<{ Params: ObjectParams; Body: TraceRequest }>) => {
+      if (service.trace === undefined)
+        throw new DdfError('NOT_FOUND', 'The switches of this controller are programs of their own', {
+          remedy: 'Ask the switch itself: ddf trace --admin URL, with the address that it was started with.',
+        });
+      return { items: await service.trace(request.params.name, request.body) };
+    },
+  );
 
   app.get('/v1/topology', { schema: { summary: 'The network', response: answer(schemas.topologyView) } }, () =>
     service.topology(),

@@ -218,6 +218,26 @@ export const rolloutView = record({
   error: nullable(text),
 });
 
+export const switchParams = record({ name: text });
+
+export const traceBody = record(
+  {
+    port: { type: 'integer', minimum: 0, maximum: 511 },
+    frame: { ...text, pattern: '^([0-9a-fA-F]{2})*$', maxLength: 131_070, description: 'hexadecimal' },
+    inject: flag,
+    count: { type: 'integer', minimum: 1, maximum: 1000 },
+    seconds: { type: 'number', exclusiveMinimum: 0, maximum: 60 },
+  },
+  ['port', 'frame', 'inject', 'count', 'seconds'],
+);
+
+export const traceView = record({
+  port: count,
+  atUs: count,
+  events: list({ type: 'object', additionalProperties: true }),
+  text,
+});
+
 export const listOf = (items: Schema): Schema => record({ items: list(items) });
 
 export const statusView = record({ status: text, reasons: list(text) });

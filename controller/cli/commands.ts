@@ -2,7 +2,17 @@ import { resolve } from 'node:path';
 import { type Command, InvalidArgumentError } from 'commander';
 import { DdfError } from '../../base/errors.ts';
 import { planText } from '../planner/plan-text.ts';
-import type { HolderView, ObjectView, Plan, RolloutRequest, RolloutView, SwitchView, VersionView } from '../service.ts';
+import type {
+  HolderView,
+  ObjectView,
+  PacketTraceView,
+  Plan,
+  RolloutRequest,
+  RolloutView,
+  SwitchView,
+  TraceRequest,
+  VersionView,
+} from '../service.ts';
 import { ApiClient } from './client.ts';
 import { bar, overviewText, rolloutText, table, versionText } from './format.ts';
 
@@ -37,6 +47,20 @@ function secondsArgument(text: string): number {
   const seconds = Number(text);
   if (!(seconds > 0 && seconds <= 86400)) throw new InvalidArgumentError('Seconds are above 0 and at most 86400.');
   return seconds;
+}
+
+function wholeArgument(text: string): number {
+  if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError('It is a whole number.');
+  return Number(text);
+}
+
+interface TraceOptions {
+  admin?: string;
+  port?: number;
+  frame?: string;
+  inject?: boolean;
+  next?: number;
+  seconds?: number;
 }
 
 /** Adds the commands that speak to a controller's REST API. */
@@ -164,6 +188,28 @@ export function registerCommands(program: Command, output: Output): void {
         : await client.get<RolloutView>(path);
       show(options, rollout, () => rolloutText(rollout));
       if (options.watch && !succeeded(rollout)) output.fail(EXIT_CODES.failed);
+    });
+
+  command('trace', 'show what happens to packets inside a switch: states, tables, entries, actions, drops')
+    .argument('<switch>', 'name of a switch')
+    .option('--admin <url>', 'ask this switch itself: what `ddf switch --admin` names')
+    .option('--port <n>', 'the port that the frame, or the packets, come by', wholeArgument)
+    .option('--frame <hex>', 'try this frame: it leaves no marks')
+    .option('--inject', 'really receive the frame')
+    .option('--next <n>', 'without a frame: wait for so many packets (default: 1)', wholeArgument)
+    .option('--seconds <n>', 'how long packets are waited for (default: 10)', secondsArgument)
+    .action(async (name: string, options: Common & TraceOptions) => {
+      const { admin, port, frame, inject, next, seconds } = options;
+      const request: TraceRequest = {
+        ...(port === undefined ? {} : { port }),
+        ...(frame === undefined ? {} : { frame }),
+        ...(inject === undefined ? {} : { inject }),
+        ...(next === undefined ? {} : { count: next }),
+        ...(seconds === undefined ? {} : { seconds }),
+      };
+      const path = admin === undefined ? `/v1/switches/${encodeURIComponent(name)}/traces` : '/v1/traces';
+      const { items } = await new ApiClient(admin ?? options.url).post<{ items: PacketTraceView[] }>(path, request);
+      show(options, items, () => items.map(({ text }) => text).join('\n') || 'no packet came');
     });
 
   command('abort', 'stop a rollout; what servers hold stays as it was')

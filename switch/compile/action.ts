@@ -5,12 +5,14 @@ import { type Graph, type LabelSource, structured } from './control-flow.ts';
 import { assign, bigint, condition, number, type Scope, unsignedBits } from './expression.ts';
 import { type Layout, maskOf, phv, wordCount } from './layout.ts';
 import { rangeOf } from './ranges.ts';
+import type { Tracing } from './tracing.ts';
 
 export interface ActionContext {
   readonly layout: Layout;
   readonly labels: LabelSource;
   /** The egress_spec of a packet that is dropped. */
   readonly dropPort: number;
+  readonly tracing: Tracing;
 }
 
 /** Where an action's parameters stand in the data of an entry: each starts on a word. */

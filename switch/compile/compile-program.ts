@@ -2,7 +2,7 @@ import { DdfError } from '../../base/errors.ts';
 import type { Program } from '../bmv2/program.ts';
 import type { ActionContext } from './action.ts';
 import { calculationFunction } from './calculation.ts';
-import { Code, code, lines, name } from './code.ts';
+import { Code, code, lines, name, nothing } from './code.ts';
 import { LabelSource } from './control-flow.ts';
 import { deparserFunctions } from './deparser.ts';
 import { Layout } from './layout.ts';
@@ -11,13 +11,14 @@ import { packetPath } from './packet-path.ts';
 import { parserFunction } from './parser.ts';
 import { actionFunctions, pipelineFunction } from './pipeline.ts';
 import { isPlainCall, keyLayout } from './table.ts';
+import { Tracing } from './tracing.ts';
 import { analyseUsage } from './usage.ts';
 
 /** A program as JavaScript: the text of a function of (`environment`, `library`) that returns `receive(port, frame)`. */
 export interface CompiledProgram {
   readonly source: string;
-  /** Length of the packet header vector. */
-  readonly phvWords: number;
+  /** Where everything stands in the packet header vector. */
+  readonly layout: Layout;
 }
 
 /** Names of the library functions that generated code calls (../runtime/library.ts gives them). */
@@ -77,10 +78,13 @@ export interface CompileOptions {
   readonly priorityQueues: number;
 }
 
-/** Throws DdfError UNSUPPORTED_PROGRAM for control flow that is nested deeper than the engine's stack. */
-export function compileProgram(program: Program, options: CompileOptions): CompiledProgram {
+/**
+ * @param tracing whether the code tells `environment.trace` what happens to packets (see ../trace/tracer.ts)
+ *
+ * Throws DdfError UNSUPPORTED_PROGRAM for control flow that is nested deeper than the engine's stack. */
+export function compileProgram(program: Program, options: CompileOptions, tracing = false): CompiledProgram {
   try {
-    return generate(program, options);
+    return generate(program, options, new Tracing(tracing));
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
     throw new DdfError('UNSUPPORTED_PROGRAM', 'This switch cannot run control flow that is nested so deeply', {
@@ -90,10 +94,10 @@ export function compileProgram(program: Program, options: CompileOptions): Compi
   }
 }
 
-function generate(program: Program, options: CompileOptions): CompiledProgram {
+function generate(program: Program, options: CompileOptions, tracing: Tracing): CompiledProgram {
   const layout = new Layout(program, analyseUsage(program));
   const fields = new PacketFields(layout, program.standardMetadata);
-  const context: ActionContext = { layout, labels: new LabelSource(), dropPort: options.dropPort };
+  const context: ActionContext = { layout, labels: new LabelSource(), dropPort: options.dropPort, tracing };
   const pick = (names: readonly string[]) =>
     Code.sequence(
       names.map((each) => name(each)),
@@ -107,7 +111,7 @@ function generate(program: Program, options: CompileOptions): CompiledProgram {
         const declared = [code`const ${name('T', index)} = environment.tables[${index}];`];
         if (table.keys.length === 0) return declared;
         declared.push(code`const ${name('X', index)} = ${name('T', index)}.index;`);
-        const { words } = keyLayout(table);
+        const { words } = keyLayout(table.keys);
         if (words > 1) declared.push(code`const ${name('K', index)} = new Uint32Array(${words});`);
         return declared;
       }),
@@ -118,6 +122,7 @@ function generate(program: Program, options: CompileOptions): CompiledProgram {
   const source = lines([
     code`'use strict';`,
     code`const { ${pick(ENVIRONMENT_NAMES)} } = environment;`,
+    tracing.on ? code`const { trace } = environment;` : nothing,
     code`const { ${pick(LIBRARY_NAMES)} } = library;`,
     ...objects,
     code`let frame, length = 0, parsed = 0, parserError = 0, now = 0, exiting = false;`,
@@ -127,8 +132,8 @@ function generate(program: Program, options: CompileOptions): CompiledProgram {
     pipelineFunction(name('ingress'), program.ingress, context),
     pipelineFunction(name('egress'), program.egress, context),
     ...deparserFunctions(program, layout),
-    ...packetPath(program, layout, fields, options),
+    ...packetPath(program, layout, fields, options, tracing),
     code`return receive;`,
   ]);
-  return { source: source.toString(), phvWords: layout.words };
+  return { source: source.toString(), layout };
 }

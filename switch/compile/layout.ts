@@ -95,9 +95,13 @@ export class Layout {
   }
 
   validityWord(header: Header): Code {
+    return phv(this.validityPlace(header));
+  }
+
+  validityPlace(header: Header): number {
     const place = this.validity.get(header);
     if (place === undefined) throw new RangeError(`metadata ${header.name} has no validity`);
-    return phv(place);
+    return place;
   }
 
   isValid(header: Header): Code {

@@ -5,6 +5,7 @@ import type { CompileOptions } from './compile-program.ts';
 import { bigint, condition, number, type Scope } from './expression.ts';
 import { type Layout, phv, type WordRange } from './layout.ts';
 import type { PacketFields } from './packet-fields.ts';
+import type { Tracing } from './tracing.ts';
 
 /** standard_metadata.instance_type. */
 const INSTANCE_NORMAL = 0;
@@ -14,6 +15,11 @@ const INSTANCE_RECIRCULATED = 4;
 const INSTANCE_REPLICATION = 5;
 const INSTANCE_RESUBMITTED = 6;
 
+/** Where a packet is dropped, as the tracer numbers it. */
+const DROPPED_IN_INGRESS = 0;
+const DROPPED_IN_EGRESS = 1;
+const DROPPED_AT_QUEUE = 2;
+
 /** So often one packet and what comes of it may start again; simple_switch would go on for ever. */
 const MAX_PASSES = 1024;
 
@@ -22,8 +28,14 @@ const MAX_PASSES = 1024;
  * in this order clone, digest, resubmit, multicast (which wins over drop), drop, unicast; for each copy egress, then clone, drop,
  * checksum update and deparser, recirculation, transmission. What a program never asks for is not generated.
  */
-export function packetPath(program: Program, layout: Layout, fields: PacketFields, options: CompileOptions): Code[] {
-  const emitter = new PathEmitter(program, layout, fields, options);
+export function packetPath(
+  program: Program,
+  layout: Layout,
+  fields: PacketFields,
+  options: CompileOptions,
+  tracing: Tracing,
+): Code[] {
+  const emitter = new PathEmitter(program, layout, fields, options, tracing);
   return emitter.functions();
 }
 
@@ -32,14 +44,16 @@ class PathEmitter {
   private readonly layout: Layout;
   private readonly fields: PacketFields;
   private readonly options: CompileOptions;
+  private readonly tracing: Tracing;
   /** Whether a packet can come back after its pass, or bring others. */
   private readonly again: boolean;
 
-  constructor(program: Program, layout: Layout, fields: PacketFields, options: CompileOptions) {
+  constructor(program: Program, layout: Layout, fields: PacketFields, options: CompileOptions, tracing: Tracing) {
     this.program = program;
     this.layout = layout;
     this.fields = fields;
     this.options = options;
+    this.tracing = tracing;
     const { clones, resubmits, recirculates } = layout.usage;
     this.again = clones || resubmits || recirculates;
   }
@@ -87,19 +101,23 @@ if (jobs.length > 0) runJobs();
     const { fields, program, layout } = this;
     const { requests } = layout;
     const group = fields.get('multicastGroup');
-    const parse = code`parserError = ${program.errors.noError};
+    const start = this.again ? code`origin` : code`port`;
+    const parse = code`${this.tracing.tell(name('ingress'), start, code`frame`)}
+parserError = ${program.errors.noError};
 parse(frame, length);
+${this.tracing.tell(name('parsed'), code`parsed`, code`parserError`)}
 ${fields.set('parserError', code`parserError`)}
 ${verification(program, layout, fields)}`;
     return lines([
       parse,
       code`ingress();`,
+      this.tracing.tell(name('metadataAfter'), false),
       requests.clone === undefined ? nothing : code`if (${phv(requests.clone)} !== 0) cloneIngress();`,
       this.learning(),
       requests.resubmit === undefined ? nothing : code`if (${phv(requests.resubmit)} !== 0) { resubmit(); return; }`,
       fields.has('multicastGroup') ? code`if (${group} !== 0) { replicate(${group}); return; }` : nothing,
       code`const port_ = ${fields.get('egressSpec')};
-if (port_ === ${this.options.dropPort}) { statistics.dropped++; return; }
+if (port_ === ${this.options.dropPort}) { ${this.drop(DROPPED_IN_INGRESS)} }
 ${fields.set('instanceType', code`${INSTANCE_NORMAL}`)}
 send(port_, true);`,
     ]);
@@ -131,6 +149,7 @@ send(port_, true);`,
     return code`function replicate(id) {
 ${this.fields.set('instanceType', code`${INSTANCE_REPLICATION}`)}
 const group = replication.group(id);
+${this.tracing.tell(name('multicast'), code`id`, code`group === undefined ? 0 : group.count`)}
 if (group === undefined || group.count === 0) { statistics.dropped++; return; }
 copies(group, true);
 }`;
@@ -160,15 +179,17 @@ send(ports[i], last && i === count - 1);
         : code`const t = ${phv(requests.truncate)}; if (t !== 0 && t - 1 < out.length) out = part(out, 0, t - 1);`;
     const out = requests.truncate === undefined ? code`const` : code`let`;
     return code`function send(port, last) {
-${fields.has('priority') ? code`if (${fields.get('priority')} >= ${options.priorityQueues}) { statistics.dropped++; return; }` : nothing}
+${fields.has('priority') ? code`if (${fields.get('priority')} >= ${options.priorityQueues}) { ${this.drop(DROPPED_AT_QUEUE)} }` : nothing}
 ${queueMetadata(fields)}
 ${fields.set('egressTimestamp', code`now`)}
 ${fields.set('egressPort', code`port`)}
 ${fields.set('egressSpec', code`${options.dropPort + 1}`)}
 ${lengthWord === undefined ? nothing : fields.set('packetLength', phv(lengthWord))}
+${this.tracing.tell(name('egress'), code`port`)}
 egress();
+${this.tracing.tell(name('metadataAfter'), true)}
 ${requests.clone === undefined ? nothing : code`if (${phv(requests.clone)} !== 0) cloneEgress();`}
-if (${fields.get('egressSpec')} === ${options.dropPort}) { statistics.dropped++; return; }
+if (${fields.get('egressSpec')} === ${options.dropPort}) { ${this.drop(DROPPED_IN_EGRESS)} }
 ${updates(program, layout)}
 ${out} out = deparse(frame, length, ${last});
 ${requests.recirculate === undefined ? nothing : code`if (${phv(requests.recirculate)} !== 0) { recirculate(out); return; }`}
@@ -177,13 +198,17 @@ transmit(port, out);
 }`;
   }
 
+  private drop(place: number): Code {
+    return code`statistics.dropped++; ${this.tracing.tell(name('dropped'), place)} return;`;
+  }
+
   /**
    * The packet as it came in is parsed once more, with no metadata but its port. The copies go before the packet, as they would in
    * the queue of a port.
    */
   private cloneIngress(): Code {
     return code`function cloneIngress() {
-${this.takeSession()}
+${this.takeSession(false)}
 const original = phv.slice(), parsed_ = parsed;
 phv.fill(0);
 ${this.setLength(code`length`)}
@@ -212,7 +237,7 @@ send(ports[i], false);
   /** The headers as egress left them; the copies' egress follows when the packet is through. */
   private cloneEgress(): Code {
     return code`function cloneEgress() {
-${this.takeSession()}
+${this.takeSession(true)}
 const original = phv.slice();
 ${fill(this.layout.metadataWords)}
 ${this.clearRequests()}
@@ -224,9 +249,11 @@ phv.set(original);
 }`;
   }
 
-  private takeSession(): Code {
+  private takeSession(egress: boolean): Code {
     const { clone, cloneKeeps } = this.layout.requests;
+    const count = code`session === undefined ? 0 : session.group.count`;
     return code`const session = replication.session(${phv(clone!)} - 1), list = ${phv(cloneKeeps!)};
+${this.tracing.tell(name('clone'), egress, code`${phv(clone!)} - 1`, count)}
 ${phv(clone!)} = 0;
 if (session === undefined) return;`;
   }
@@ -238,6 +265,7 @@ if (session === undefined) return;`;
 
   private resubmit(): Code {
     return code`function resubmit() {
+${this.tracing.tell(name('resubmit'))}
 const original = phv.slice(), list = ${phv(this.layout.requests.resubmit!)};
 phv.fill(0);
 keep(list, original);
@@ -248,6 +276,7 @@ ${this.restart(code`frame`, code`length`)}
 
   private recirculate(): Code {
     return code`function recirculate(out) {
+${this.tracing.tell(name('recirculate'), code`out.length`)}
 const original = phv.slice(), list = ${phv(this.layout.requests.recirculate!)};
 phv.fill(0);
 keep(list, original);

@@ -112,7 +112,8 @@ class ParserEmitter {
     });
     // bmv2's default next state is none: the parser ends.
     if (!decided) cases.push(lines([this.leave(end, undefined), go(undefined)]));
-    return lines([comment(`state ${state.name}`), ...body, keyCheck, ...cases]);
+    const told = this.context.tracing.tell(name('state'), state.index);
+    return lines([comment(`state ${state.name}`), told, ...body, keyCheck, ...cases]);
   }
 
   /** What has to be stored before the next state starts, or the parser ends. */

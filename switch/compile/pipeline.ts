@@ -9,9 +9,11 @@ import { emitTable, isPlainCall, type TableContext, tableSuccessors } from './ta
 export function pipelineFunction(functionName: Code, pipeline: Pipeline, context: ActionContext): Code {
   if (pipeline.initial === undefined) return code`function ${functionName}() {}`;
   const scope: Scope = { layout: context.layout };
+  const { tracing } = context;
   const leaveAfter = (action: Action): Code => (mayExit(action) ? code`if (exiting) return;` : nothing);
   const tables: TableContext = {
     scope,
+    tracing,
     leaveAfter,
     call: (action, data) =>
       action.primitives.length === 0
@@ -34,7 +36,10 @@ export function pipelineFunction(functionName: Code, pipeline: Pipeline, context
       switch (node.kind) {
         case 'conditional': {
           const test = condition(node.condition, scope);
-          return code`if (${test}) {\n${go(node.yes)}\n} else {\n${go(node.no)}\n}`;
+          const place = pipeline.nodes.indexOf(node);
+          const told = tracing.tell(name('condition'), pipeline.name === 'egress', place, code`c`);
+          const held = tracing.on ? code`((c) => { ${told} return c; })(${test})` : test;
+          return code`if (${held}) {\n${go(node.yes)}\n} else {\n${go(node.no)}\n}`;
         }
         case 'call':
           return lines([inlined(node.action, context), leaveAfter(node.action), go(node.next)]);
@@ -54,7 +59,8 @@ export function pipelineFunction(functionName: Code, pipeline: Pipeline, context
 }
 
 function inlined(action: Action, context: ActionContext): Code {
-  return code`${comment(action.name)} {\n${actionBody(action, context)}\n}`;
+  const told = context.tracing.tell(name('action'), action.index);
+  return code`${comment(action.name)} {\n${lines([told, actionBody(action, context)])}\n}`;
 }
 
 export function actionName(action: Action): Code {

@@ -3,6 +3,7 @@ import { calculationName } from './calculation.ts';
 import { type Code, code, lines, name, nothing } from './code.ts';
 import { type Bits, bits, normal, type Scope } from './expression.ts';
 import { wordCount } from './layout.ts';
+import type { Tracing } from './tracing.ts';
 
 /** Where a key stands in the words that a table is looked up by. Narrow keys share a word, wide ones have words of their own. */
 export interface KeyPlace {
@@ -15,9 +16,9 @@ export interface KeyLayout {
   readonly words: number;
 }
 
-export function keyLayout(table: Table): KeyLayout {
+export function keyLayout(keys: readonly { readonly widthBits: number }[]): KeyLayout {
   const used: number[] = [];
-  const places = table.keys.map(({ widthBits }) => {
+  const places = keys.map(({ widthBits }) => {
     if (widthBits > 32) {
       const word = used.length;
       for (let left = widthBits; left > 0; left -= 32) used.push(32);
@@ -99,6 +100,7 @@ export function tableSuccessors(table: Table): (PipelineNode | undefined)[] {
 
 export interface TableContext {
   readonly scope: Scope;
+  readonly tracing: Tracing;
   /** Runs an action on an entry's data. */
   call(action: Action, data: Code): Code;
   /** Leaves the pipeline if the action executed `exit`; nothing where it cannot. */
@@ -108,7 +110,6 @@ export interface TableContext {
 /** Looks up, runs the action, continues where the result says. */
 export function emitTable(table: Table, context: TableContext, go: (next: PipelineNode | undefined) => Code): Code {
   const exit = tableExit(table);
-  const runtime = name('T', table.index);
   const byAction = exit.kind === 'by-action';
   const cases = table.actions.map((action, i) => {
     const next = byAction ? go(exit.next[i]) : code`break;`;
@@ -116,7 +117,7 @@ export function emitTable(table: Table, context: TableContext, go: (next: Pipeli
   });
   if (byAction) cases.push(code`default:\n${go(exit.none)}`);
   const run = cases.length === 0 ? nothing : code`switch (r.action) {\n${cases}\n}`;
-  const look = table.keys.length === 0 ? code`const r = ${runtime}.miss;` : emitLookup(table, context.scope);
+  const look = table.keys.length === 0 ? emitMiss(table, context) : emitLookup(table, context);
   switch (exit.kind) {
     case 'one':
       // The names of the lookup end here: what follows may be another table.
@@ -128,14 +129,22 @@ export function emitTable(table: Table, context: TableContext, go: (next: Pipeli
   }
 }
 
+function emitMiss(table: Table, { tracing }: TableContext): Code {
+  const told = tracing.tell(name('table'), table.index, code`[]`, code`undefined`, code`r`);
+  return lines([code`const r = ${name('T', table.index)}.miss;`, told]);
+}
+
 /** Leaves the entry in `e` and what it does in `r`. */
-function emitLookup(table: Table, scope: Scope): Code {
+function emitLookup(table: Table, { scope, tracing }: TableContext): Code {
   const runtime = name('T', table.index);
   const index = name('X', table.index);
-  const words = keyWords(table, keyLayout(table), scope);
+  const words = keyWords(table, keyLayout(table.keys), scope);
+  const single = code`(${words[0]!}) >>> 0`;
   const look =
     words.length === 1
-      ? code`const e = ${index}.find1((${words[0]!}) >>> 0);`
+      ? tracing.on
+        ? code`const k = ${single}, e = ${index}.find1(k);`
+        : code`const e = ${index}.find1(${single});`
       : lines([
           ...words.map((word, i) => code`${name('K', table.index)}[${i}] = ${word};`),
           code`const e = ${index}.find(${name('K', table.index)});`,
@@ -151,17 +160,28 @@ function emitLookup(table: Table, scope: Scope): Code {
   const colour =
     target === undefined
       ? nothing
-      : storeColour(target, code`e.meter === undefined ? 0 : e.meter.execute(length, now)`, scope);
+      : storeColour(target, code`e.meter === undefined ? 0 : ${executed(code`e.meter`, tracing)}`, scope);
   const missColour =
     target === undefined
       ? nothing
-      : code`if (${runtime}.missMeter !== undefined) { ${storeColour(target, code`${runtime}.missMeter.execute(length, now)`, scope)} }`;
+      : code`if (${runtime}.missMeter !== undefined) { ${storeColour(target, executed(code`${runtime}.missMeter`, tracing), scope)} }`;
+  const keys = words.length === 1 ? code`[k]` : name('K', table.index);
   return lines([
     look,
     code`let r;`,
-    code`if (e === undefined) { r = ${runtime}.miss; ${missCounts} ${missColour} }`,
-    code`else { r = ${row}; e.lastHitUs = now; ${counts} ${colour} }`,
+    code`if (e === undefined) { r = ${runtime}.miss; ${ifLive(missCounts, tracing)} ${missColour} }`,
+    code`else { r = ${row}; ${ifLive(code`e.lastHitUs = now; ${counts}`, tracing)} ${colour} }`,
+    tracing.tell(name('table'), table.index, keys, code`e`, code`r`),
   ]);
+}
+
+/** The trace of a packet that is only tried leaves no marks. */
+function ifLive(marks: Code, tracing: Tracing): Code {
+  return tracing.on && !marks.isEmpty ? code`if (trace.live) { ${marks} }` : marks;
+}
+
+function executed(meter: Code, tracing: Tracing): Code {
+  return tracing.on ? code`trace.meter(${meter}).execute(length, now)` : code`${meter}.execute(length, now)`;
 }
 
 /** A colour is 0, 1 or 2; a field of one bit has only room for its lowest bit. */

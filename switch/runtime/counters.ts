@@ -14,6 +14,12 @@ export class CounterArray implements CounterArrayControl {
     this.cells = new Float64Array(2 * size);
   }
 
+  copy(): CounterArray {
+    const copy = new CounterArray(this.name, this.size);
+    copy.cells.set(this.cells);
+    return copy;
+  }
+
   read(index: number): CounterValue {
     checkIndex(this, index);
     return { packets: BigInt(this.cells[2 * index]!), bytes: BigInt(this.cells[2 * index + 1]!) };

@@ -34,6 +34,13 @@ export class Meter {
     this.committed = fullBucket(config.cir, config.cburst);
   }
 
+  copy(): Meter {
+    const copy = new Meter(this.config, this.unit, this.startUs);
+    Object.assign(copy.peak, this.peak);
+    Object.assign(copy.committed, this.committed);
+    return copy;
+  }
+
   /** The colour of a packet of `bytes` bytes that comes at `nowUs`. */
   execute(bytes: number, nowUs: number): number {
     const elapsedUs = nowUs - this.startUs;
@@ -67,6 +74,12 @@ export class MeterArray implements MeterArrayControl {
   config(index: number): MeterConfig | undefined {
     checkIndex(this, index);
     return this.meters.get(index)?.config;
+  }
+
+  copy(): MeterArray {
+    const copy = new MeterArray(this.name, this.size, this.unit, this.nowUs);
+    for (const [index, meter] of this.meters) copy.meters.set(index, meter.copy());
+    return copy;
   }
 
   execute(index: number, bytes: number, nowUs: number): number {

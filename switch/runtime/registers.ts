@@ -18,6 +18,12 @@ export class RegisterArray implements RegisterArrayControl {
     this.cells = new Uint32Array(size * this.words);
   }
 
+  copy(): RegisterArray {
+    const copy = new RegisterArray(this.name, this.size, this.widthBits);
+    copy.cells.set(this.cells);
+    return copy;
+  }
+
   read(index: number): bigint {
     checkIndex(this, index);
     return readWide(this.cells, index * this.words, this.words);

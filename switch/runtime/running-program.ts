@@ -1,12 +1,15 @@
 import type { Clock } from '../../base/clock.ts';
 import { DdfError } from '../../base/errors.ts';
-import type { Random } from '../../base/random.ts';
+import { createRandom, type Random } from '../../base/random.ts';
 import type { Program, Table } from '../bmv2/program.ts';
 import { parameterWords } from '../compile/action.ts';
 import type { CompiledProgram, ENVIRONMENT_NAMES, LIBRARY_NAMES } from '../compile/compile-program.ts';
+import type { Layout } from '../compile/layout.ts';
 import { keyLayout } from '../compile/table.ts';
 import type { ActionCall, DigestControl, ProgramControl, Replica, ValueSetControl } from '../control.ts';
 import type { Frame } from '../ports/port.ts';
+import type { TraceEvent } from '../trace/events.ts';
+import { Tracer } from '../trace/tracer.ts';
 import * as arithmetic from './arithmetic.ts';
 import { CounterArray } from './counters.ts';
 import { allocate, part } from './frames.ts';
@@ -41,6 +44,9 @@ export interface Surroundings {
 }
 
 type Environment = Readonly<Record<(typeof ENVIRONMENT_NAMES)[number], unknown>> & {
+  readonly learn: (digest: number, values: readonly bigint[]) => void;
+  readonly log: (format: string, values: readonly bigint[]) => void;
+  readonly trace?: Tracer;
   readonly tables: readonly MatchTable[];
   readonly counters: readonly CounterArray[];
   readonly meters: readonly MeterArray[];
@@ -51,9 +57,23 @@ type Receive = (port: number, frame: Frame) => void;
 
 /** A compiled program that can be given state, any number of times. */
 export interface ProgramFactory {
-  readonly phvWords: number;
+  readonly layout: Layout;
   make(environment: Environment, library: typeof LIBRARY): Receive;
 }
+
+/** A program compiled twice: as it runs, and, when somebody asks for the first trace, such that it tells what it does. */
+export interface Factories {
+  readonly plain: ProgramFactory;
+  traced(): ProgramFactory;
+}
+
+/** What a traced packet met; `fault` is what made its processing fail, if it did. */
+export interface TraceOutcome {
+  readonly events: readonly TraceEvent[];
+  readonly fault: unknown;
+}
+
+type TracedReceive = (port: number, frame: Frame) => TraceOutcome;
 
 const LIBRARY: Readonly<Record<(typeof LIBRARY_NAMES)[number], unknown>> = {
   ...arithmetic,
@@ -81,8 +101,16 @@ export class RunningProgram implements ProgramControl {
   /** Runs a packet to completion. */
   readonly receive: Receive;
   private readonly replication: ReplicationEngine;
+  private readonly program: Program;
+  private readonly factories: Factories;
+  private readonly surroundings: Surroundings;
+  private readonly environment: Environment;
+  private traceLive: TracedReceive | undefined;
 
-  constructor(program: Program, factory: ProgramFactory, surroundings: Surroundings) {
+  constructor(program: Program, factories: Factories, surroundings: Surroundings) {
+    this.program = program;
+    this.factories = factories;
+    this.surroundings = surroundings;
     const nowUs = () => surroundings.clock.nowUs();
     const tables = program.tables.map((table) => new MatchTable(tableShape(table), nowUs, surroundings.ports));
     const counters = program.counters.map(({ name, size }) => new CounterArray(name, size));
@@ -103,22 +131,70 @@ export class RunningProgram implements ProgramControl {
     this.valueSets = new Map();
     this.actions = declaredActions(program);
     this.replication = new ReplicationEngine(surroundings.ports);
-    const environment: Environment = {
+    this.environment = {
       tables,
       counters,
       meters,
       registers,
-      phv: new Uint32Array(factory.phvWords),
+      phv: new Uint32Array(factories.plain.layout.words),
       statistics: surroundings.statistics,
       clock: surroundings.clock,
       replication: this.replication,
       queueDepth: (port: number) => surroundings.queueDepth(port),
       transmit: (port: number, frame: Frame) => surroundings.transmit(port, frame),
       uniform: (low: bigint, high: bigint) => uniform(surroundings.random, low, high),
-      learn: (digest: number, values: readonly bigint[]) => this.onDigest?.(this.digests.get(program.learnLists[digest]!.name)!, values),
+      learn: (digest: number, values: readonly bigint[]) =>
+        this.onDigest?.(this.digests.get(program.learnLists[digest]!.name)!, values),
       log: (format: string, values: readonly bigint[]) => surroundings.log(fillIn(format, values)),
     };
-    this.receive = factory.make(environment, LIBRARY);
+    this.receive = factories.plain.make(this.environment, LIBRARY);
+  }
+
+  /**
+   * Runs a packet and says what happens to it. Unless it is `live`, it is only tried: what it would count, store, learn or send is
+   * not.
+   */
+  trace(port: number, frame: Frame, live: boolean): TraceOutcome {
+    if (!live) return this.traced(false)(port, frame);
+    this.traceLive ??= this.traced(true);
+    return this.traceLive(port, frame);
+  }
+
+  private traced(live: boolean): TracedReceive {
+    const { program, environment, surroundings } = this;
+    const { layout, make } = this.factories.traced();
+    const phv = new Uint32Array(layout.words);
+    const tracer = new Tracer(program, layout, phv, live);
+    const receive = make(
+      {
+        ...environment,
+        ...(live ? {} : trialState(environment)),
+        phv,
+        trace: tracer,
+        transmit: (port: number, frame: Frame) => {
+          tracer.transmit(port, frame);
+          if (live) surroundings.transmit(port, frame);
+        },
+        learn: (digest: number, values: readonly bigint[]) => {
+          tracer.digest(digest, values);
+          if (live) environment.learn(digest, values);
+        },
+        log: (format: string, values: readonly bigint[]) => {
+          tracer.log(fillIn(format, values));
+          if (live) environment.log(format, values);
+        },
+      },
+      LIBRARY,
+    );
+    return (port, frame) => {
+      try {
+        receive(port, frame);
+        return { events: tracer.take(), fault: undefined };
+      } catch (fault) {
+        tracer.fault(fault instanceof Error ? fault.message : String(fault));
+        return { events: tracer.take(), fault };
+      }
+    };
   }
 
   setMulticastGroup(id: number, replicas: readonly Replica[]): void {
@@ -142,7 +218,7 @@ export class RunningProgram implements ProgramControl {
 export function prepare(compiled: CompiledProgram): ProgramFactory {
   try {
     return {
-      phvWords: compiled.phvWords,
+      layout: compiled.layout,
       make: new Function('environment', 'library', compiled.source) as ProgramFactory['make'],
     };
   } catch (error) {
@@ -153,12 +229,25 @@ export function prepare(compiled: CompiledProgram): ProgramFactory {
   }
 }
 
+/** State that a packet may change without a trace. */
+function trialState({ counters, meters, registers }: Environment) {
+  const statistics: PacketStatistics = { dropped: 0, failedAssertions: 0, outOfRange: 0 };
+  const random = createRandom('trace');
+  return {
+    counters: counters.map((array) => array.copy()),
+    meters: meters.map((array) => array.copy()),
+    registers: registers.map((array) => array.copy()),
+    statistics,
+    uniform: (low: bigint, high: bigint) => uniform(random, low, high),
+  };
+}
+
 function byName<T extends { readonly name: string }>(items: readonly T[]): Map<string, T> {
   return new Map(items.map((item) => [item.name, item]));
 }
 
 function tableShape(table: Table): TableShape {
-  const { places, words } = keyLayout(table);
+  const { places, words } = keyLayout(table.keys);
   const call = (constant: Table['defaultCall']): ActionCall | undefined =>
     constant === undefined ? undefined : { action: constant.action.name, params: constant.params };
   return {

@@ -20,11 +20,11 @@ test.skipIf(!sameRelease).each(sources)(
     const output = mkdtempSync(join(tmpdir(), 'ddf-p4-'));
     try {
       const made = join(output, 'made.json');
-      const { status, stderr } = spawnSync(compiler!.path, ['--std', 'p4-16', name, '-o', made], {
+      const { status } = spawnSync(compiler!.path, ['--std', 'p4-16', name, '-o', made], {
         cwd: DIRECTORY,
         encoding: 'utf8',
       });
-      expect([status, stderr]).toEqual([0, '']);
+      expect(status).toBe(0);
       const read = (path: string): unknown => JSON.parse(readFileSync(path, 'utf8')) as unknown;
       expect(read(join(DIRECTORY, name.replace('.p4', '.json')))).toEqual(read(made));
     } finally {

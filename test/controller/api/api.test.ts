@@ -116,6 +116,24 @@ describe('REST API', () => {
     expect((await app.inject({ url: '/v1/objects/models%2Fdemo/holders?version=new' })).statusCode).toBe(400);
   });
 
+  it('traces packets through a switch where there is one to look into', async () => {
+    const request = { method: 'POST', url: '/v1/switches/leaf1/traces', payload: { port: 9, frame: '00ff' } } as const;
+    const response = await app.inject(request);
+    expect(service.asked).toEqual([{ name: 'leaf1', port: 9, frame: '00ff' }]);
+    expect(response.json()).toEqual({
+      items: [{ port: 9, atUs: 5, events: [{ kind: 'drop', at: 'ingress' }], text: 'packet on port 9' }],
+    });
+    for (const payload of [{ frame: '0' }, { count: 0 }, { seconds: 61 }, { port: 512 }])
+      expect((await app.inject({ ...request, payload })).statusCode).toBe(400);
+    const { trace: _, ...blind } = recordingService();
+    const other = await buildApi(blind, createLogger('silent'));
+    try {
+      expect((await other.inject(request)).json()).toMatchObject({ code: 'NOT_FOUND' });
+    } finally {
+      await other.close();
+    }
+  });
+
   it('streams events and resumes after the last id', async () => {
     const response = await app.inject({
       url: `/v1/rollouts/${rolloutView.id}/events`,
@@ -149,6 +167,7 @@ describe('REST API', () => {
       '/v1/rollouts/{id}/events',
       '/v1/servers',
       '/v1/switches',
+      '/v1/switches/{name}/traces',
       '/v1/topology',
       '/v1/transfers',
     ]);

@@ -30,6 +30,10 @@ export function recordingService(): ControllerService & { asked: unknown[] } {
     servers: () => [],
     memoryNodes: () => [],
     switches: () => [],
+    trace: async (name, request) => {
+      asked.push({ name, ...request });
+      return [{ port: 9, atUs: 5, events: [{ kind: 'drop', at: 'ingress' }], text: 'packet on port 9' }];
+    },
     transfers: () => [],
     topology: () => ({ name: 'test', mtuBytes: 9000, switches: [], hosts: [], links: [] }),
     publish: async (request) => {

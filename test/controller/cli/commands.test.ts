@@ -53,6 +53,13 @@ describe('ddf over REST', () => {
     expect(exitCode).toBe(0);
   });
 
+  it('traces packets through a switch, by the controller or by the switch itself', async () => {
+    expect((await ddf('trace', 'leaf1', '--port', '9', '--next', '3')).text).toBe('packet on port 9');
+    expect(service.asked).toEqual([{ name: 'leaf1', port: 9, count: 3 }]);
+    // The REST API has nothing at the path that a switch serves.
+    await expect(ddf('trace', 'leaf1', '--admin', api.url, '--frame', '00')).rejects.toThrow(/v1\/traces/);
+  });
+
   it('lists versions and holders', async () => {
     expect(JSON.parse((await ddf('versions', 'models/demo', '--json')).text)).toEqual([versionView]);
     expect((await ddf('holders', 'models/demo', '22')).text).toMatch(/^HOLDER/);
