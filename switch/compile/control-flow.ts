@@ -1,4 +1,3 @@
-import { DdfError } from '../../base/errors.ts';
 import { type Code, code, lines, name } from './code.ts';
 
 /** A control-flow graph whose nodes know how to emit themselves. */
@@ -13,7 +12,7 @@ export interface Graph<Node extends object> {
   emit(node: Node, go: (next: Node | undefined) => Code): Code;
   /** Leaves the graph, never falling through. */
   readonly end: Code;
-  /** Runs at every turn of a loop: has to see to it that it ends. */
+  /** Runs at every turn of a loop, at least: has to see to it that it ends. */
   readonly turn: Code;
 }
 
@@ -29,6 +28,10 @@ export function structured<Node extends object>(graph: Graph<Node>, labels: Labe
     for (const next of graph.successors(node)) if (next !== undefined) predecessors.get(next)!.push(node);
 
   const dominators = computeDominators(order, position, predecessors);
+  const isEnteredInItsMiddle = order.some((to) =>
+    predecessors.get(to)!.some((from) => position.get(from)! >= position.get(to)! && !dominates(dominators, to, from)),
+  );
+  if (isEnteredInItsMiddle) return dispatched(graph, position, labels);
   const children = new Map<Node, Node[]>(order.map((node) => [node, []]));
   for (const node of order) {
     const dominator = dominators.get(node);
@@ -60,20 +63,24 @@ export function structured<Node extends object>(graph: Graph<Node>, labels: Labe
   };
   const branch = (from: Node, to: Node | undefined): Code => {
     if (to === undefined) return graph.end;
-    if (position.get(to)! <= position.get(from)!) {
-      if (!dominates(dominators, to, from))
-        throw new DdfError(
-          'UNSUPPORTED_PROGRAM',
-          'This switch cannot run control flow that enters a loop in its middle',
-          {
-            where: '$',
-          },
-        );
-      return code`continue ${loopLabels.get(to)!};`;
-    }
+    if (position.get(to)! <= position.get(from)!) return code`continue ${loopLabels.get(to)!};`;
     return isMerge(to) ? code`break ${blockLabels.get(to)!};` : tree(to);
   };
   return tree(graph.entry);
+}
+
+/** A loop that is entered at several of its nodes fits into no nest of blocks: here a number says which node comes next. */
+function dispatched<Node extends object>(
+  graph: Graph<Node>,
+  position: ReadonlyMap<Node, number>,
+  labels: LabelSource,
+): Code {
+  const loop = labels.next();
+  const at = labels.next();
+  const go = (next: Node | undefined): Code =>
+    next === undefined ? graph.end : code`{ ${at} = ${position.get(next)!}; continue ${loop}; }`;
+  const cases = [...position].map(([node, i]) => code`case ${i}: {\n${graph.emit(node, go)}\n}`);
+  return code`let ${at} = 0;\n${loop}: for (;;) {\n${graph.turn}\nswitch (${at}) {\n${lines(cases)}\n}\n}`;
 }
 
 /** Labels that are unique within a generated function. */
