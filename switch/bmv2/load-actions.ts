@@ -1,7 +1,27 @@
+import type { Choice } from './choice.ts';
 import type { JsonView } from './json-view.ts';
-import { type ExpressionContext, loadCondition, loadData } from './load-expressions.ts';
+import {
+  type ExpressionContext,
+  loadCondition,
+  loadData,
+  loadFieldChoice,
+  loadHeaderChoice,
+  loadUnionChoice,
+} from './load-expressions.ts';
 import type { Names } from './names.ts';
-import type { Action, FieldList, HeaderField, LearnList, Primitive, StandardMetadata } from './program.ts';
+import type {
+  Action,
+  ArithmeticOperator,
+  BooleanExpression,
+  DataExpression,
+  FieldList,
+  Header,
+  HeaderField,
+  LearnList,
+  Primitive,
+  Stack,
+  StandardMetadata,
+} from './program.ts';
 
 export function loadActions(root: JsonView, names: Names, metadata: StandardMetadata): Action[] {
   return root
@@ -41,14 +61,59 @@ export function loadPrimitive(
     case 'assign':
     case 'modify_field': {
       const [target, value] = of(2) as [JsonView, JsonView];
-      return { kind: 'assign', target: loadTarget(target, names), value: data(value) };
+      return loadAssignment(target, value, context);
+    }
+    case 'add_to_field':
+    case 'subtract_from_field': {
+      const [target, value] = of(2) as [JsonView, JsonView];
+      return assignArithmetic(op.string() === 'add_to_field' ? '+' : '-', target, target, value, context);
+    }
+    case 'add':
+    case 'subtract':
+    case 'bit_and':
+    case 'bit_or':
+    case 'bit_xor':
+    case 'shift_left':
+    case 'shift_right': {
+      const [target, left, right] = of(3) as [JsonView, JsonView, JsonView];
+      return assignArithmetic(ARITHMETIC[op.string()]!, target, left, right, context);
+    }
+    case 'assign_VL': {
+      const [target, source] = of(2).map((parameter) => names.field(named(parameter, 'field')));
+      return assignVarbit(target!, source!, parameters);
     }
     case 'assign_header':
     case 'copy_header': {
-      const [target, source] = of(2).map((parameter) => names.header(named(parameter, 'header')));
-      if (target!.typeName !== source!.typeName) throw parameters.invalid('are headers of different types');
-      return { kind: 'assign-header', target: target!, source: source! };
+      const [target, source] = of(2) as [JsonView, JsonView];
+      const header = names.header(named(target, 'header'));
+      return branches(loadHeaderChoice(source, context), (from) => assignHeader(header, from, parameters));
     }
+    case 'assign_union': {
+      const [target, source] = of(2) as [JsonView, JsonView];
+      const { headers } = names.union(named(target, 'header_union'));
+      return branches(loadUnionChoice(source, context), (from) => assignHeaders(headers, from, parameters));
+    }
+    case 'assign_header_stack':
+    case 'assign_union_stack': {
+      const isUnion = op.string() === 'assign_union_stack';
+      const stack = (view: JsonView): Stack =>
+        isUnion ? names.unionStack(named(view, 'header_union_stack')) : names.stack(named(view, 'header_stack'));
+      const [target, source] = of(2).map(stack) as [Stack, Stack];
+      const next: Primitive = { kind: 'assign', target: target.next, value: { kind: 'field', field: source.next } };
+      return sequence([next, assignHeaders(target.elements.flat(), source.elements.flat(), parameters)]);
+    }
+    case 'push':
+    case 'pop': {
+      const [stack, count] = of(2) as [JsonView, JsonView];
+      const isUnion = stack.get('type').raw === 'header_union_stack';
+      return {
+        kind: op.string() as 'push' | 'pop',
+        stack: isUnion ? names.unionStack(stack.get('value')) : names.stack(named(stack, 'header_stack')),
+        count: data(count),
+      };
+    }
+    case 'add_header_fast':
+      return { kind: 'validate-header', header: names.header(named(of(1)[0]!, 'header')) };
     case 'add_header':
     case 'remove_header': {
       const header = names.header(named(of(1)[0]!, 'header'));
@@ -103,12 +168,18 @@ export function loadPrimitive(
       const [array, index, target] = of(3) as [JsonView, JsonView, JsonView];
       const meter = names.meter(named(array, 'meter_array'));
       if (meter.direct !== undefined) throw array.invalid('is a direct meter: a hit executes it');
-      return { kind: 'execute-meter', meter, index: data(index), target: loadTarget(target, names) };
+      return toTarget(target, context, (field) => ({
+        kind: 'execute-meter',
+        meter,
+        index: data(index),
+        target: field,
+      }));
     }
     case 'register_read': {
       const [target, array, index] = of(3) as [JsonView, JsonView, JsonView];
       const register = names.register(named(array, 'register_array'));
-      return { kind: 'register-read', register, index: data(index), target: loadTarget(target, names) };
+      const cell = data(index);
+      return toTarget(target, context, (field) => ({ kind: 'register-read', register, index: cell, target: field }));
     }
     case 'register_write': {
       const [array, index, value] = of(3) as [JsonView, JsonView, JsonView];
@@ -117,17 +188,17 @@ export function loadPrimitive(
     }
     case 'modify_field_with_hash_based_offset': {
       const [target, base, calculation, max] = of(4) as [JsonView, JsonView, JsonView, JsonView];
-      return {
-        kind: 'hash',
-        target: loadTarget(target, names),
+      const operands = {
         calculation: names.calculation(named(calculation, 'calculation')),
         base: data(base),
         max: data(max),
       };
+      return toTarget(target, context, (field) => ({ kind: 'hash', target: field, ...operands }));
     }
     case 'modify_field_rng_uniform': {
       const [target, low, high] = of(3) as [JsonView, JsonView, JsonView];
-      return { kind: 'random', target: loadTarget(target, names), low: data(low), high: data(high) };
+      const bounds = { low: data(low), high: data(high) };
+      return toTarget(target, context, (field) => ({ kind: 'random', target: field, ...bounds }));
     }
     case 'log_msg': {
       const [format, ...rest] = parameters.items();
@@ -145,21 +216,91 @@ export function loadPrimitive(
   }
 }
 
+const ARITHMETIC: Readonly<Record<string, ArithmeticOperator>> = {
+  add: '+',
+  subtract: '-',
+  bit_and: '&',
+  bit_or: '|',
+  bit_xor: '^',
+  shift_left: '<<',
+  shift_right: '>>',
+};
+
+/** To a field, saturating if the field does, or to a cell of a register array. */
+export function loadAssignment(target: JsonView, value: JsonView, context: ExpressionContext): Primitive {
+  return assignment(target, loadData(value, context), context);
+}
+
+function assignArithmetic(
+  operator: ArithmeticOperator,
+  target: JsonView,
+  left: JsonView,
+  right: JsonView,
+  context: ExpressionContext,
+): Primitive {
+  const operands = { left: loadData(left, context), right: loadData(right, context) };
+  return assignment(target, { kind: 'arithmetic', operator, ...operands }, context);
+}
+
+function assignment(target: JsonView, value: DataExpression, context: ExpressionContext): Primitive {
+  if (target.get('type').raw === 'register') {
+    const cell = loadData(target, context);
+    if (cell.kind !== 'register') throw target.invalid('is no cell of a register array');
+    return { kind: 'register-write', register: cell.register, index: cell.index, value };
+  }
+  return toTarget(target, context, (field) => {
+    if (field.length !== undefined) {
+      if (value.kind === 'field') return assignVarbit(field, value.field, target);
+      throw target.invalid('is a field of variable length, to which only another is assigned');
+    }
+    if (!field.saturating) return { kind: 'assign', target: field, value };
+    const { widthBits } = field;
+    const cast = field.signed ? 'sat_cast' : 'usat_cast';
+    return { kind: 'assign', target: field, value: { kind: 'cast', cast, operand: value, widthBits } };
+  });
+}
+
+function assignVarbit(target: HeaderField, source: HeaderField, view: JsonView): Primitive {
+  if (target.length === undefined || source.length === undefined) throw view.invalid('are not of variable length');
+  return { kind: 'assign-varbit', target, source };
+}
+
+function assignHeader(target: Header, source: Header, view: JsonView): Primitive {
+  if (target.typeName !== source.typeName) throw view.invalid('are headers of different types');
+  return { kind: 'assign-header', target, source };
+}
+
+function assignHeaders(targets: readonly Header[], sources: readonly Header[], view: JsonView): Primitive {
+  if (targets.length !== sources.length) throw view.invalid('are of different types');
+  return sequence(targets.map((target, i) => assignHeader(target, sources[i]!, view)));
+}
+
+function sequence(primitives: readonly Primitive[]): Primitive {
+  return { kind: 'sequence', primitives };
+}
+
+function branches<T>(choice: Choice<T>, make: (item: T) => Primitive): Primitive {
+  if (choice.kind === 'one') return make(choice.item);
+  const { condition } = choice;
+  return { kind: 'branch', condition, yes: branches(choice.yes, make), no: branches(choice.no, make) };
+}
+
 /** The value of a `{type, value}` pair of a given type. */
 function named(view: JsonView, type: string): JsonView {
   const actual = view.get('type');
-  if (actual.string() !== type) {
-    const unknown = actual.string() === 'expression' || actual.string().includes('stack');
-    throw unknown
-      ? actual.unsupported(`operands of type ${actual.string()} here`)
-      : actual.invalid(`is ${actual.string()} where ${type} is needed`);
-  }
+  if (actual.string() !== type) throw actual.invalid(`is ${actual.string()} where ${type} is needed`);
   return view.get('value');
 }
 
-/** What is assigned to: a field that the program names. */
-export function loadTarget(view: JsonView, names: Names): HeaderField {
-  return names.field(named(view, 'field'));
+/** Writes to a field that the program names, or to one of a stack's element; beyond the stack's end nothing happens. */
+function toTarget(view: JsonView, context: ExpressionContext, write: (field: HeaderField) => Primitive): Primitive {
+  const bounds: BooleanExpression[] = [];
+  const fields = loadFieldChoice(view, { ...context, bounds });
+  const [first, ...others] = bounds;
+  const written = branches(fields, write);
+  if (first === undefined) return written;
+  const within = others.reduce((left, right) => ({ kind: 'logic', operator: 'and', left, right }), first);
+  return { kind: 'branch', condition: within, yes: written, no: { kind: 'no-op' } };
 }
 
 function loadFieldListId(view: JsonView, context: ExpressionContext): FieldList {

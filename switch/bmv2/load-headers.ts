@@ -1,64 +1,106 @@
 import type { JsonView } from './json-view.ts';
-import { define, type Names } from './names.ts';
+import { hiddenField } from './load-stacks.ts';
+import { define, type LoadedHeader, type Names } from './names.ts';
 import type { Header, HeaderField, ParserErrors, StandardMetadata } from './program.ts';
 
 /** Wider than any field that p4c makes; keeps a hostile file from asking for a gigantic field store. */
 const MAX_FIELD_BITS = 4096;
+/** The same for a header with a field of variable length. */
+const MAX_HEADER_BYTES = 16384;
+
+type Open<T> = { -readonly [K in keyof T]: T[K] };
 
 interface FieldShape {
   readonly name: string;
   readonly widthBits: number;
   readonly signed: boolean;
+  readonly saturating: boolean;
+  readonly varbit: boolean;
+}
+
+interface HeaderShape {
+  readonly fields: readonly FieldShape[];
+  /** Of a header with a varbit. */
+  readonly maxBytes: number;
 }
 
 export function loadHeaders(root: JsonView, names: Names): Header[] {
-  refuseUnlessEmpty(root, 'header_stacks', 'header stacks');
-  refuseUnlessEmpty(root, 'header_union_types', 'header unions');
-  refuseUnlessEmpty(root, 'header_unions', 'header unions');
-  refuseUnlessEmpty(root, 'header_union_stacks', 'stacks of header unions');
-  const types = new Map<string, readonly FieldShape[]>();
+  const types = new Map<string, HeaderShape>();
   for (const type of root.get('header_types').items()) {
-    define(types, type.get('name'), type.get('fields').items().map(loadField));
+    if (type.find('length_exp') !== undefined)
+      throw type.get('length_exp').unsupported('headers whose type tells the length of a field');
+    const fields = type.get('fields').items().map(loadField);
+    if (fields.filter((field) => field.varbit).length > 1)
+      throw type.get('fields').invalid('has two fields of variable length');
+    define(types, type.get('name'), {
+      fields,
+      maxBytes: fields.some((field) => field.varbit) ? type.get('max_length').integer(0, MAX_HEADER_BYTES) : 0,
+    });
   }
   return root
     .get('headers')
     .items()
-    .map((view) => define(names.headers, view.get('name'), loadHeader(view, types)));
+    .map((view) => {
+      const header = loadHeader(view, types);
+      if (names.headersById.has(header.id)) throw view.get('id').invalid(`repeats the id ${header.id}`);
+      names.headersById.set(header.id, header);
+      return define(names.headers, view.get('name'), header);
+    });
 }
 
 function loadField(view: JsonView): FieldShape {
   const items = view.items();
-  if (items.length !== 2 && items.length !== 3) throw view.invalid('is not [name, width] or [name, width, signed]');
-  const [name, width, signed] = items as [JsonView, JsonView, JsonView | undefined];
-  if (width.raw === '*') throw width.unsupported('fields of variable length (varbit)');
+  if (items.length < 2 || items.length > 4) throw view.invalid('is not [name, width, signed, saturating]');
+  const [name, width, signed, saturating] = items as [JsonView, JsonView, JsonView | undefined, JsonView | undefined];
+  const varbit = width.raw === '*';
   return {
     name: name.string(),
-    widthBits: width.integer(1, MAX_FIELD_BITS),
-    signed: signed?.isBoolean ? signed.boolean() : false,
+    widthBits: varbit ? 0 : width.integer(1, MAX_FIELD_BITS),
+    // p4c writes null for a type that is no number.
+    signed: signed?.raw === true,
+    saturating: saturating?.raw === true,
+    varbit,
   };
 }
 
-function loadHeader(view: JsonView, types: ReadonlyMap<string, readonly FieldShape[]>): Header {
+function loadHeader(view: JsonView, types: ReadonlyMap<string, HeaderShape>): LoadedHeader {
   const typeView = view.get('header_type');
-  const shapes = types.get(typeView.string());
-  if (shapes === undefined) throw typeView.invalid(`names no header type: ${typeView.string()}`);
+  const type = types.get(typeView.string());
+  if (type === undefined) throw typeView.invalid(`names no header type: ${typeView.string()}`);
+  const name = view.get('name').string();
   const metadata = view.find('metadata')?.boolean() ?? false;
-  const widthBits = shapes.reduce((sum, shape) => sum + shape.widthBits, 0);
+  const widthBits = type.fields.reduce((sum, shape) => sum + shape.widthBits, 0);
   if (!metadata && widthBits % 8 !== 0) throw typeView.invalid(`is a header of ${widthBits} bits, not of whole bytes`);
+  const varbits = 8 * type.maxBytes - widthBits;
+  if (type.maxBytes > 0 && varbits < 0)
+    throw typeView.invalid('is a header type whose field of variable length has no room');
   const fields: HeaderField[] = [];
-  const header: Header = {
-    name: view.get('name').string(),
+  const header: Open<LoadedHeader> = {
+    name,
     id: view.get('id').integer(),
     typeName: typeView.string(),
     metadata,
     fields,
     widthBits,
+    varbit: undefined,
+    rivals: [],
   };
   let offsetBits = 0;
-  for (const shape of shapes) {
+  for (const shape of type.fields) {
     if (fields.some((field) => field.name === shape.name))
       throw typeView.invalid(`is a header type with two fields named ${shape.name}`);
-    fields.push({ header, offsetBits, ...shape });
+    const { signed, saturating } = shape;
+    const field: HeaderField = {
+      header,
+      name: shape.name,
+      widthBits: shape.varbit ? varbits : shape.widthBits,
+      signed,
+      saturating,
+      offsetBits,
+      length: shape.varbit ? hiddenField(`${name}.${shape.name} length`) : undefined,
+    };
+    if (shape.varbit) header.varbit = field;
+    fields.push(field);
     offsetBits += shape.widthBits;
   }
   return header;
@@ -76,6 +118,8 @@ export function loadErrors(root: JsonView): ParserErrors {
   return {
     noError: values.get('NoError') ?? 0,
     packetTooShort: value('PacketTooShort'),
+    stackOutOfBounds: value('StackOutOfBounds'),
+    headerTooShort: value('HeaderTooShort'),
     parserTimeout: value('ParserTimeout'),
     parserInvalidArgument: value('ParserInvalidArgument'),
   };

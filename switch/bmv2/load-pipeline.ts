@@ -1,3 +1,4 @@
+import { crcParameters } from './crc-parameters.ts';
 import type { JsonView } from './json-view.ts';
 import { loadBoolean } from './load-expressions.ts';
 import { define, fieldOf, type Names } from './names.ts';
@@ -146,7 +147,7 @@ function loadTable(
     defaultIsConst:
       defaultEntry?.find('action_const')?.boolean() === true &&
       defaultEntry.find('action_entry_const')?.boolean() === true,
-    entries: entryViews.map((entry) => loadEntry(entry, keys, actions, names, byPriority ? last : undefined)),
+    entries: loadEntries(entryViews, keys, actions, names, byPriority ? last : undefined),
     selector,
     directCounter: counters[0],
     directMeter,
@@ -181,6 +182,43 @@ function loadKey(view: JsonView, names: Names): TableKey {
       : { kind: 'arithmetic', operator: '&', left: plain, right: { kind: 'constant', value: mask } };
   return { name, match: kind, value, widthBits: field?.widthBits ?? 1 };
 }
+
+function loadEntries(views: readonly JsonView[], ...how: EntryContext): ConstantEntry[] {
+  const paths = new Map<string, string>();
+  return views.map((view) => {
+    const entry = loadEntry(view, ...how);
+    const identity = entryIdentity(entry, how[0]);
+    const other = paths.get(identity);
+    if (other !== undefined) throw view.invalid(`matches the same packets as ${other}, with the same priority`);
+    paths.set(identity, view.path);
+    return entry;
+  });
+}
+
+function entryIdentity({ match, priority }: ConstantEntry, keys: readonly TableKey[]): string {
+  return [priority, ...match.map((part, i) => matchIdentity(part, keys[i]!.widthBits))].join('|');
+}
+
+function matchIdentity(part: ConstantMatch, widthBits: number): string {
+  switch (part.kind) {
+    case 'exact':
+      return `${part.value}`;
+    case 'lpm':
+      return `${part.value >> BigInt(widthBits - part.prefixLength)}/${part.prefixLength}`;
+    case 'ternary':
+      return `${part.value}&${part.mask}`;
+    case 'range':
+      return `${part.low}-${part.high}`;
+  }
+}
+
+type EntryContext = [
+  keys: readonly TableKey[],
+  actions: readonly Action[],
+  names: Names,
+  /** See {@link loadEntry}. */
+  last: number | undefined,
+];
 
 /** @param last the largest number in the table's `priority` members, where low numbers win; absent without priorities */
 function loadEntry(
@@ -246,7 +284,8 @@ function loadSelector(view: JsonView, names: Names, calculations: Calculation[])
 
 export function loadCalculation(view: JsonView, names: Names, name: string, index: number): Calculation {
   const algo = view.get('algo');
-  const algorithm: HashAlgorithm | undefined = HASH_ALGORITHMS.find((candidate) => candidate === algo.string());
+  const algorithm: HashAlgorithm | undefined =
+    HASH_ALGORITHMS.find((candidate) => candidate === algo.string()) ?? crcParameters(algo.string());
   if (algorithm === undefined) throw algo.unsupported(`the hash algorithm ${algo.string()}`);
   const inputs = view
     .get('input')

@@ -1,10 +1,11 @@
 import { DdfError } from '../../base/errors.ts';
 import { JsonView } from './json-view.ts';
-import { loadActions } from './load-actions.ts';
+import { loadActions, loadPrimitive } from './load-actions.ts';
 import { loadCondition } from './load-expressions.ts';
 import { loadErrors, loadHeaders, loadStandardMetadata, refuseUnlessEmpty } from './load-headers.ts';
 import { loadParser } from './load-parser.ts';
 import { loadCalculation, loadPipeline } from './load-pipeline.ts';
+import { loadStacks } from './load-stacks.ts';
 import { define, Names } from './names.ts';
 import type {
   Calculation,
@@ -13,14 +14,19 @@ import type {
   HeaderField,
   LearnList,
   MeterArray,
+  Primitive,
   Program,
+  StandardMetadata,
   Table,
+  ValueSet,
 } from './program.ts';
 
 /** The format's major version: a higher one would mean other things by the same names. */
 const FORMAT_MAJOR = 2;
 /** simple_switch keeps the id of a list in 16 bits. */
 const MAX_LIST_ID = 0xffff;
+/** Where the program does not say how many members a value set may have. */
+const DEFAULT_VALUE_SET_SIZE = 1024;
 const MAX_ARRAY_SIZE = 64 * 1024 * 1024;
 
 /**
@@ -38,7 +44,8 @@ export function loadProgram(json: Uint8Array): Program {
   const names = new Names();
   const headers = loadHeaders(root, names);
   const standardMetadata = loadStandardMetadata(root, names);
-  refuseUnlessEmpty(root, 'parse_vsets', 'parser value sets');
+  const stacks = loadStacks(root, names);
+  const valueSets = loadValueSets(root, names);
   refuseUnlessEmpty(root, 'extern_instances', 'extern objects');
   const counters = loadCounters(root, names);
   const meters = loadMeters(root, names);
@@ -58,8 +65,15 @@ export function loadProgram(json: Uint8Array): Program {
   if (new Set(tables.map((table) => table.name)).size !== tables.length)
     throw root.get('pipelines').invalid('have two tables of the same name');
 
+  const deparser = named(root, 'deparsers', 'deparser');
+  const parser = loadParser(named(root, 'parsers', 'parser'), names, standardMetadata);
   return {
     headers,
+    stacks,
+    valueSets,
+    valueSetUses: parser.states
+      .flatMap((state) => state.transitions)
+      .filter((transition) => transition.valueSet !== undefined),
     errors: loadErrors(root),
     standardMetadata,
     counters,
@@ -70,10 +84,11 @@ export function loadProgram(json: Uint8Array): Program {
     calculations,
     actions,
     tables,
-    parser: loadParser(named(root, 'parsers', 'parser'), names, standardMetadata),
+    parser,
     ingress,
     egress,
-    deparser: loadDeparser(root, names),
+    deparser: loadDeparserOrder(deparser, names),
+    deparserPrimitives: loadDeparserPrimitives(deparser, names, standardMetadata),
     checksums: loadChecksums(root, names),
   };
 }
@@ -100,12 +115,8 @@ function named(root: JsonView, section: string, name: string): JsonView {
   return found;
 }
 
-function loadDeparser(root: JsonView, names: Names) {
-  const view = named(root, 'deparsers', 'deparser');
-  const primitives = view.find('primitives');
-  if (primitives !== undefined && primitives.items().length > 0)
-    throw primitives.items()[0]!.unsupported('primitives in a deparser');
-  const order = view
+function loadDeparserOrder(view: JsonView, names: Names) {
+  return view
     .get('order')
     .items()
     .map((item) => {
@@ -113,8 +124,29 @@ function loadDeparser(root: JsonView, names: Names) {
       if (header.metadata) throw item.invalid('emits metadata');
       return header;
     });
-  if (new Set(order).size !== order.length) throw view.get('order').unsupported('emitting a header twice');
-  return order;
+}
+
+function loadDeparserPrimitives(view: JsonView, names: Names, metadata: StandardMetadata): Primitive[] {
+  return (view.find('primitives')?.items() ?? []).map((call) => {
+    const primitive = loadPrimitive(call, { names }, metadata, 0);
+    if (primitive.kind === 'jump' || primitive.kind === 'exit')
+      throw call.get('op').invalid('cannot stand in a deparser');
+    return primitive;
+  });
+}
+
+function loadValueSets(root: JsonView, names: Names): ValueSet[] {
+  return (root.find('parse_vsets')?.items() ?? []).map((view, index) => {
+    const compressedBits = view.get('compressed_bitwidth').integer(1, 4096);
+    return define(names.valueSets, view.get('name'), {
+      name: view.get('name').string(),
+      index,
+      size: view.find('max_size')?.integer(0, MAX_ARRAY_SIZE) ?? DEFAULT_VALUE_SET_SIZE,
+      compressedBits,
+      // As long as no state says more.
+      widths: [compressedBits],
+    });
+  });
 }
 
 function loadCounters(root: JsonView, names: Names) {

@@ -6,14 +6,33 @@ import type {
   FieldList,
   Header,
   HeaderField,
+  HeaderUnion,
   LearnList,
   MeterArray,
   RegisterArray,
+  Stack,
+  ValueSet,
 } from './program.ts';
+
+/** A header whose union is not loaded yet. */
+export interface LoadedHeader extends Header {
+  readonly rivals: Header[];
+}
+
+/** A value set whose parts the states that use it tell. */
+export interface OpenValueSet extends ValueSet {
+  readonly compressedBits: number;
+  widths: readonly number[];
+}
 
 /** What the names in a program mean, filled section by section while it is loaded. */
 export class Names {
   readonly headers = new Map<string, Header>();
+  readonly headersById = new Map<number, LoadedHeader>();
+  readonly stacks = new Map<string, Stack>();
+  readonly unions = new Map<string, HeaderUnion>();
+  readonly unionStacks = new Map<string, Stack>();
+  readonly valueSets = new Map<string, OpenValueSet>();
   readonly counters = new Map<string, CounterArray>();
   readonly meters = new Map<string, MeterArray>();
   readonly registers = new Map<string, RegisterArray>();
@@ -25,6 +44,28 @@ export class Names {
 
   header(view: JsonView): Header {
     return lookUp(this.headers, view, 'header');
+  }
+
+  headerById(view: JsonView): LoadedHeader {
+    const header = this.headersById.get(view.integer());
+    if (header === undefined) throw view.invalid('is the id of no header');
+    return header;
+  }
+
+  stack(view: JsonView): Stack {
+    return lookUp(this.stacks, view, 'header stack');
+  }
+
+  union(view: JsonView): HeaderUnion {
+    return lookUp(this.unions, view, 'header union');
+  }
+
+  unionStack(view: JsonView): Stack {
+    return lookUp(this.unionStacks, view, 'stack of header unions');
+  }
+
+  valueSet(view: JsonView): OpenValueSet {
+    return lookUp(this.valueSets, view, 'parser value set');
   }
 
   counter(view: JsonView): CounterArray {

@@ -5,13 +5,20 @@
  * Source of the format: behavioral-model's docs/JSON_format.md, version 2.24.
  */
 
+import type { CrcParameters } from './crc-parameters.ts';
+
 export interface HeaderField {
   readonly header: Header;
   readonly name: string;
+  /** Of a varbit: the most that it can have. */
   readonly widthBits: number;
   readonly signed: boolean;
-  /** Distance of its most significant bit from the start of the header. */
+  /** What does not fit becomes the nearest number that does. */
+  readonly saturating: boolean;
+  /** Distance of its most significant bit from the start of the header, where a varbit in front counts nothing. */
   readonly offsetBits: number;
+  /** Of a varbit: a hidden field, the bits that it has now. */
+  readonly length: HeaderField | undefined;
 }
 
 export interface Header {
@@ -20,7 +27,29 @@ export interface Header {
   readonly typeName: string;
   readonly metadata: boolean;
   readonly fields: readonly HeaderField[];
+  /** Without its varbit. */
   readonly widthBits: number;
+  readonly varbit: HeaderField | undefined;
+  /** The other headers of its union: of those at most one is valid. */
+  readonly rivals: readonly Header[];
+}
+
+export interface HeaderUnion {
+  readonly name: string;
+  readonly id: number;
+  /** In the order of `headers`. */
+  readonly memberNames: readonly string[];
+  readonly headers: readonly Header[];
+}
+
+/** A stack of headers, each element being one, or of unions, each element being all that may be in it. */
+export interface Stack {
+  readonly name: string;
+  /** Of a union's headers. */
+  readonly memberNames: readonly string[];
+  readonly elements: readonly (readonly Header[])[];
+  /** A hidden field: where the parser extracts to next. */
+  readonly next: HeaderField;
 }
 
 /** An integer of unlimited precision; only assignment truncates. */
@@ -52,7 +81,9 @@ export type DataExpression =
       readonly yes: DataExpression;
       readonly no: DataExpression;
     }
-  | { readonly kind: 'from-boolean'; readonly operand: BooleanExpression };
+  | { readonly kind: 'from-boolean'; readonly operand: BooleanExpression }
+  /** A cell of a register array, 0 beyond its end. */
+  | { readonly kind: 'register'; readonly register: RegisterArray; readonly index: DataExpression };
 
 export type ArithmeticOperator = '+' | '-' | '*' | '/' | '%' | '<<' | '>>' | '&' | '|' | '^';
 /** Two's complement of the width; saturation to a signed or an unsigned number of the width. */
@@ -82,6 +113,12 @@ export type BooleanExpression =
       readonly right: BooleanExpression;
     }
   | { readonly kind: 'not'; readonly operand: BooleanExpression }
+  | {
+      readonly kind: 'boolean-choice';
+      readonly condition: BooleanExpression;
+      readonly yes: BooleanExpression;
+      readonly no: BooleanExpression;
+    }
   | { readonly kind: 'is-valid'; readonly header: Header }
   | { readonly kind: 'non-zero'; readonly operand: DataExpression };
 
@@ -124,19 +161,32 @@ export interface LearnList {
   readonly fields: readonly HeaderField[];
 }
 
+/** Values that the control plane gives to the parser. */
+export interface ValueSet {
+  readonly name: string;
+  readonly index: number;
+  /** Members at most. */
+  readonly size: number;
+  /** Of a member's parts, in the order of the key that is compared. */
+  readonly widths: readonly number[];
+}
+
+/** Algorithms by simple_switch's names. All other CRCs are described by their parameters. */
 export const HASH_ALGORITHMS = [
   'crc16',
-  'crc16_custom',
   'crc32',
-  'crc32_custom',
   'crcCCITT',
   'csum16',
   'cksum16',
   'xor16',
   'xor32',
+  'xxh64',
+  'toeplitz',
   'identity',
+  'round_robin',
+  'round_robin_consistent',
 ] as const;
-export type HashAlgorithm = (typeof HASH_ALGORITHMS)[number];
+export type HashAlgorithm = (typeof HASH_ALGORITHMS)[number] | CrcParameters;
 
 /** A piece of what a hash or checksum covers. Fields of headers that are invalid when it is computed are left out. */
 export type HashInput =
@@ -153,9 +203,23 @@ export interface Calculation {
 
 export type Primitive =
   | { readonly kind: 'assign'; readonly target: HeaderField; readonly value: DataExpression }
+  /** The value and its length. */
+  | { readonly kind: 'assign-varbit'; readonly target: HeaderField; readonly source: HeaderField }
   | { readonly kind: 'assign-header'; readonly target: Header; readonly source: Header }
+  /** Valid, with zeros, unless it was valid. */
   | { readonly kind: 'add-header'; readonly header: Header }
+  /** Valid, with what its fields last were. */
+  | { readonly kind: 'validate-header'; readonly header: Header }
   | { readonly kind: 'remove-header'; readonly header: Header }
+  /** Shifts a stack by so many elements, away from its front or towards it; what comes in is invalid. */
+  | { readonly kind: 'push' | 'pop'; readonly stack: Stack; readonly count: DataExpression }
+  | { readonly kind: 'sequence'; readonly primitives: readonly Primitive[] }
+  | {
+      readonly kind: 'branch';
+      readonly condition: BooleanExpression;
+      readonly yes: Primitive;
+      readonly no: Primitive;
+    }
   /** Continues at the primitive of that index, if the condition is absent or false. */
   | { readonly kind: 'jump'; readonly unless: BooleanExpression | undefined; readonly to: number }
   | { readonly kind: 'exit' }
@@ -223,15 +287,28 @@ export interface Action {
 }
 
 export type ParserOperation =
-  | { readonly kind: 'extract'; readonly header: Header }
-  | { readonly kind: 'set'; readonly target: HeaderField; readonly value: DataExpression }
+  /** `lengthBits`: of the header's varbit. */
+  | { readonly kind: 'extract'; readonly header: Header; readonly lengthBits: DataExpression | undefined }
+  /** Into the next element of a stack, of a union there into that member. */
+  | {
+      readonly kind: 'extract-next';
+      readonly stack: Stack;
+      readonly member: number;
+      readonly lengthBits: DataExpression | undefined;
+    }
+  /** Fails if nothing was extracted into the stack yet: what follows reads its last element. */
+  | { readonly kind: 'require-last'; readonly stack: Stack }
   | { readonly kind: 'verify'; readonly condition: BooleanExpression; readonly error: DataExpression }
   | { readonly kind: 'advance'; readonly bits: DataExpression }
   | { readonly kind: 'primitive'; readonly primitive: Primitive };
 
-/** Taken if every key part, under its mask, has the value; parts with mask 0 are not compared. */
+/**
+ * Taken if every key part, under its mask, has the value, or, if there is a value set, one of its members agrees under the masks. Parts
+ * with mask 0 are not compared; without parts it is the default.
+ */
 export interface ParserTransition {
   readonly parts: readonly { readonly value: bigint; readonly mask: bigint }[];
+  readonly valueSet: ValueSet | undefined;
   /** `undefined` ends the parser. */
   readonly next: ParserState | undefined;
 }
@@ -349,6 +426,8 @@ export interface Checksum {
 export interface ParserErrors {
   readonly noError: number;
   readonly packetTooShort: number;
+  readonly stackOutOfBounds: number;
+  readonly headerTooShort: number;
   readonly parserTimeout: number;
   readonly parserInvalidArgument: number;
 }
@@ -375,6 +454,10 @@ export interface StandardMetadata {
 
 export interface Program {
   readonly headers: readonly Header[];
+  readonly stacks: readonly Stack[];
+  readonly valueSets: readonly ValueSet[];
+  /** The parser's transitions that look into a value set. */
+  readonly valueSetUses: readonly ParserTransition[];
   readonly errors: ParserErrors;
   readonly standardMetadata: StandardMetadata;
   readonly counters: readonly CounterArray[];
@@ -390,5 +473,7 @@ export interface Program {
   readonly egress: Pipeline;
   /** The order in which valid headers are put before the payload. */
   readonly deparser: readonly Header[];
+  /** Run before that. */
+  readonly deparserPrimitives: readonly Primitive[];
   readonly checksums: readonly Checksum[];
 }

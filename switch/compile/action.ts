@@ -1,5 +1,13 @@
-import type { Action, BooleanExpression, DataExpression, Primitive } from '../bmv2/program.ts';
-import { calculationName } from './calculation.ts';
+import type {
+  Action,
+  BooleanExpression,
+  DataExpression,
+  Header,
+  HeaderField,
+  Primitive,
+  Stack,
+} from '../bmv2/program.ts';
+import { calculationName, hashBits } from './calculation.ts';
 import { type Code, code, lines, list, literal, name, nothing } from './code.ts';
 import { type Graph, type LabelSource, structured } from './control-flow.ts';
 import { assign, bigint, condition, number, type Scope, unsignedBits } from './expression.ts';
@@ -100,6 +108,8 @@ export function emitPrimitive(primitive: Primitive, scope: Scope, context: Actio
       return assign(primitive.target, primitive.value, scope);
     case 'assign-header':
       return assignHeader(primitive, layout);
+    case 'assign-varbit':
+      return copyField(primitive.target, primitive.source, layout);
     case 'add-header': {
       if (primitive.header.metadata) return nothing;
       const zeros = primitive.header.fields
@@ -108,14 +118,28 @@ export function emitPrimitive(primitive: Primitive, scope: Scope, context: Actio
           Array.from({ length: wordCount(field.widthBits) }, (_, word) => code`${layout.word(field, word)} = 0;`),
         );
       const valid = layout.validityWord(primitive.header);
-      const longer = lengthChange(layout, code`+=`, primitive.header.widthBits / 8);
-      return code`if (${valid} === 0) { ${valid} = 1; ${longer} ${zeros} }`;
+      const longer = lengthChange(layout, code`+=`, primitive.header);
+      return code`if (${valid} === 0) { ${makeValid(primitive.header, layout)} ${longer} ${zeros} }`;
+    }
+    case 'validate-header': {
+      if (primitive.header.metadata) return nothing;
+      const valid = layout.validityWord(primitive.header);
+      return code`if (${valid} === 0) { ${makeValid(primitive.header, layout)} }`;
     }
     case 'remove-header': {
       if (primitive.header.metadata) return nothing;
       const valid = layout.validityWord(primitive.header);
-      const shorter = lengthChange(layout, code`-=`, primitive.header.widthBits / 8);
+      const shorter = lengthChange(layout, code`-=`, primitive.header);
       return code`if (${valid} !== 0) { ${valid} = 0; ${shorter} }`;
+    }
+    case 'push':
+    case 'pop':
+      return emitShift(primitive, scope);
+    case 'sequence':
+      return lines(primitive.primitives.map((each) => emitPrimitive(each, scope, context)));
+    case 'branch': {
+      const [yes, no] = [primitive.yes, primitive.no].map((each) => emitPrimitive(each, scope, context));
+      return code`if (${condition(primitive.condition, scope)}) {\n${yes!}\n} else {\n${no!}\n}`;
     }
     case 'jump':
       throw new TypeError('jumps are laid out by actionBody');
@@ -177,24 +201,69 @@ export function emitPrimitive(primitive: Primitive, scope: Scope, context: Actio
   }
 }
 
-function lengthChange(layout: Layout, operator: Code, bytes: number): Code {
-  return layout.lengthWord === undefined ? nothing : code`${phv(layout.lengthWord)} ${operator} ${bytes};`;
+function lengthChange(layout: Layout, operator: Code, header: Header): Code {
+  return layout.lengthWord === undefined
+    ? nothing
+    : code`${phv(layout.lengthWord)} ${operator} ${layout.bytes(header)};`;
+}
+
+/** Wholly in the vector; the other headers of its union are no more. */
+function makeValid(header: Header, layout: Layout): Code {
+  return lines([code`${layout.validityWord(header)} = 1;`, ...invalidateRivals(header, layout)]);
+}
+
+export function invalidateRivals(header: Header, layout: Layout): Code[] {
+  return header.rivals.map((rival) => code`${layout.validityWord(rival)} = 0;`);
+}
+
+/** What is live of a field: its words, and how long it is. */
+function copyField(target: HeaderField, source: HeaderField, layout: Layout): Code {
+  const count = layout.isLive(target) ? wordCount(target.widthBits) : 0;
+  const words = Array.from({ length: count }, (_, word) => {
+    const value = word < wordCount(source.widthBits) ? layout.word(source, word) : code`0`;
+    return code`${layout.word(target, word)} = ${value};`;
+  });
+  if (target.length !== undefined && source.length !== undefined)
+    words.push(code`${layout.word(target.length)} = ${layout.word(source.length)};`);
+  return lines(words);
 }
 
 function assignHeader(primitive: Extract<Primitive, { kind: 'assign-header' }>, layout: Layout): Code {
   const { target, source } = primitive;
-  const copies = target.fields.flatMap((field, i) =>
-    Array.from(
-      { length: wordCount(field.widthBits) },
-      (_, word) => code`${layout.word(field, word)} = ${layout.word(source.fields[i]!, word)};`,
-    ),
-  );
-  if (target.metadata || source.metadata) {
-    const valid = target.metadata ? nothing : code`${layout.validityWord(target)} = 1;`;
-    return lines([valid, ...copies]);
-  }
+  const copies = target.fields.map((field, i) => copyField(field, source.fields[i]!, layout));
+  if (target.metadata || source.metadata)
+    return lines([target.metadata ? nothing : makeValid(target, layout), ...copies]);
   const valid = layout.validityWord(target);
-  return code`if (${layout.isValid(source)}) { ${valid} = 1; ${copies} } else ${valid} = 0;`;
+  return code`if (${layout.isValid(source)}) { ${makeValid(target, layout)} ${copies} } else ${valid} = 0;`;
+}
+
+/** As simple_switch shifts by P4-16: the whole stack, however much of it is used. */
+function emitShift({ kind, stack, count }: Extract<Primitive, { kind: 'push' | 'pop' }>, scope: Scope): Code {
+  const size = stack.elements.length;
+  const next = scope.layout.word(stack.next);
+  const by = (amount: number): Code =>
+    lines([
+      code`${next} = ${name('clamp')}(${next} + ${kind === 'push' ? amount : -amount}, 0, ${size});`,
+      ...shiftBy(kind, stack, amount, scope.layout),
+    ]);
+  if (count.kind === 'constant') return by(Number(count.value > BigInt(size) ? size : count.value));
+  const times = code`${name('clamp')}(Number(${bigint(count, scope)}), 0, ${size})`;
+  return code`for (let i = ${times}; i > 0; i--) {\n${by(1)}\n}`;
+}
+
+function shiftBy(kind: 'push' | 'pop', { elements }: Stack, amount: number, layout: Layout): Code[] {
+  const places = [...elements.keys()];
+  // Elements are overwritten only once they have been copied.
+  if (kind === 'push') places.reverse();
+  return places.flatMap((place) => {
+    const from = elements[kind === 'push' ? place - amount : place + amount];
+    return elements[place]!.flatMap((target, member) => {
+      const source = from?.[member];
+      if (source === undefined) return [code`${layout.validityWord(target)} = 0;`];
+      const fields = target.fields.map((field, i) => copyField(field, source.fields[i]!, layout));
+      return [code`${layout.validityWord(target)} = ${layout.validityWord(source)};`, ...fields];
+    });
+  });
 }
 
 /** Out of range: nothing happens but that it is counted. */
@@ -253,7 +322,7 @@ function emitHash(primitive: Extract<Primitive, { kind: 'hash' }>, scope: Scope,
   const { target, calculation, base, max } = primitive;
   const hash = code`${calculationName(calculation)}()`;
   const base32 = rangeOf(base).low >= 0n && rangeOf(base).high < 2n ** 32n;
-  const short = calculation.algorithm !== 'identity';
+  const short = hashBits(calculation.algorithm) <= 32;
   if (short && base32 && max.kind === 'constant' && max.value >= 0n && max.value <= 2n ** 32n) {
     const size = Number(max.value === 0n ? 1n : max.value);
     const rest = size === 2 ** 32 ? hash : code`(${hash} % ${size})`;

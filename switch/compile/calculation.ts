@@ -1,12 +1,13 @@
 import type { Calculation, DataExpression, HashAlgorithm, HashInput, Header } from '../bmv2/program.ts';
 import { type Code, code, joined, lines, name, nothing } from './code.ts';
 import { Concatenation, storeBytes } from './concatenation.ts';
-import { bits, normal, type Scope } from './expression.ts';
+import { normal, type Scope } from './expression.ts';
 import type { Layout } from './layout.ts';
+import { putField, putValue } from './put.ts';
 
 type Piece = Exclude<HashInput, { kind: 'payload' }>;
 
-/** The function that computes a calculation. Its result is a number below 2^53, or a BigInt for `identity` of more bits. */
+/** The function that computes a calculation. Its result is a number below 2^53, or a BigInt where it has more. */
 export function calculationFunction(calculation: Calculation, layout: Layout): Code {
   const scope: Scope = { layout };
   const pieces = calculation.inputs.filter((input): input is Piece => input.kind !== 'payload');
@@ -20,29 +21,59 @@ export function calculationFunction(calculation: Calculation, layout: Layout): C
     code`true`,
   );
 
-  const all = new Concatenation(pieces.map((piece) => ({ value: expressionOf(piece), widthBits: widthOf(piece) })));
-  const fast = payload ? hashOfBytes(calculation, all, scope, true) : hashOfConcatenation(calculation, all, scope);
-  const slow = headers.size === 0 ? nothing : hashOfValidPieces(calculation, pieces, payload, scope);
-  return code`function ${calculationName(calculation)}() {
-if (${allValid}) {
-${fast}
-}
-${slow}
-}`;
+  const body = lines([
+    code`if (${allValid}) {\n${fast()}\n}`,
+    headers.size === 0 ? nothing : hashOfValidPieces(calculation, pieces, payload, scope),
+  ]);
+  function fast(): Code {
+    // Where a bit stands is known only at run time behind a varbit.
+    if (pieces.some((piece) => piece.kind === 'field' && piece.field.length !== undefined))
+      return hashOfValidPieces(calculation, pieces, payload, scope);
+    const all = new Concatenation(pieces.map((piece) => ({ value: expressionOf(piece), widthBits: widthOf(piece) })));
+    return payload ? hashOfBytes(calculation, all, scope, true) : hashOfConcatenation(calculation, all, scope);
+  }
+  return lines([stateOf(calculation), code`function ${calculationName(calculation)}() {\n${body}\n}`]);
 }
 
-/** How wide an algorithm's result is at most. */
+/** How wide an algorithm's result is at most. Above 32 it may be a BigInt. */
 export function hashBits(algorithm: HashAlgorithm): number {
+  if (typeof algorithm !== 'string') return algorithm.widthBits;
   switch (algorithm) {
-    case 'identity':
-      return 64;
     case 'crc32':
-    case 'crc32_custom':
     case 'xor32':
+    case 'toeplitz':
       return 32;
+    case 'identity':
+    case 'xxh64':
+    case 'round_robin':
+    case 'round_robin_consistent':
+      return 64;
     default:
       return 16;
   }
+}
+
+/** What an algorithm keeps from packet to packet, or makes once, as `Z` with the calculation's number. */
+function stateOf({ algorithm, index }: Calculation): Code {
+  if (typeof algorithm !== 'string') {
+    const { widthBits, polynomial, initial, final, reflected } = algorithm;
+    return code`const ${name('Z', index)} = ${name('crc')}(${widthBits}, ${polynomial}, ${initial}, ${final}, ${reflected});`;
+  }
+  switch (algorithm) {
+    case 'round_robin':
+      return code`const ${name('Z', index)} = ${name('roundRobin')}();`;
+    case 'round_robin_consistent':
+      return code`const ${name('Z', index)} = ${name('roundRobinConsistent')}();`;
+    default:
+      return nothing;
+  }
+}
+
+/** The function that hashes bytes. */
+function hashName(calculation: Calculation): Code {
+  const { algorithm, index } = calculation;
+  if (typeof algorithm !== 'string' || algorithm.startsWith('round_robin')) return name('Z', index);
+  return name(algorithm === 'cksum16' ? 'csum16' : algorithm);
 }
 
 export function calculationName(calculation: Calculation): Code {
@@ -92,31 +123,24 @@ function hashOfBytes(calculation: Calculation, all: Concatenation, scope: Scope,
 function hashOfValidPieces(calculation: Calculation, pieces: readonly Piece[], payload: boolean, scope: Scope): Code {
   const size = Math.ceil(pieces.reduce((sum, piece) => sum + widthOf(piece), 0) / 8);
   const puts = pieces.map((piece) => {
-    const width = widthOf(piece);
-    const stores: Code[] = [];
-    for (let high = width; high > 0; ) {
-      const part = high % 32 === 0 ? 32 : high % 32;
-      high -= part;
-      const value = normal(bits(expressionOf(piece), scope, high, part), part);
-      stores.push(code`n = ${name('putBits')}(b, n, ${value}, ${part});`);
-    }
-    return piece.kind === 'field' && !piece.field.header.metadata
-      ? code`if (${scope.layout.isValid(piece.field.header)}) { ${stores} }`
-      : lines(stores);
+    if (piece.kind === 'constant') return putValue(expressionOf(piece), piece.widthBits, name('b'), scope);
+    const put = putField(piece.field, name('b'), scope);
+    const { header } = piece.field;
+    return header.metadata ? put : code`if (${scope.layout.isValid(header)}) { ${put} }`;
   });
   const length = payload ? code`${size} + length - parsed` : code`${size}`;
   return lines([
     code`const b = ${name('hashBuffer')}(${length});`,
     code`b.fill(0, 0, ${size});`,
-    code`let n = 0;`,
+    code`let a = 0;`,
     ...puts,
-    code`n = n + 7 >> 3;`,
-    finish(calculation, code`n`, payload),
+    code`const n = a + 7 >> 3;`,
+    finish(calculation, name('n'), payload),
   ]);
 }
 
 function finish(calculation: Calculation, length: Code, payload: boolean): Code {
-  const algorithm = name(calculation.algorithm);
+  const algorithm = hashName(calculation);
   if (!payload) return code`return ${algorithm}(b, ${length});`;
   return lines([
     code`b.set(frame.subarray(parsed), ${length});`,

@@ -39,17 +39,21 @@ export const LIBRARY_NAMES = [
   'hashOffset',
   'hashBuffer',
   'putBits',
+  'putVarbit',
+  'loadVarbit',
   'foldedComplement',
   'crc16',
-  'crc16_custom',
   'crc32',
-  'crc32_custom',
   'crcCCITT',
+  'crc',
   'csum16',
-  'cksum16',
   'xor16',
   'xor32',
+  'xxh64',
+  'toeplitz',
   'identity',
+  'roundRobin',
+  'roundRobinConsistent',
   'allocate',
   'part',
   'truncation',
@@ -115,6 +119,11 @@ function generate(program: Program, options: CompileOptions, tracing: Tracing): 
         if (words > 1) declared.push(code`const ${name('K', index)} = new Uint32Array(${words});`);
         return declared;
       }),
+    ...program.valueSetUses.flatMap((use, index) => {
+      const { words } = keyLayout(use.valueSet!.widths.map((widthBits) => ({ widthBits })));
+      const members = code`const ${name('V', index)} = environment.valueSetUses[${index}];`;
+      return words > 1 ? [members, code`const ${name('Q', index)} = new Uint32Array(${words});`] : [members];
+    }),
     ...program.counters.map(({ index }) => code`const ${name('C', index)} = environment.counters[${index}].cells;`),
     ...program.meters.map(({ index }) => code`const ${name('M', index)} = environment.meters[${index}];`),
     ...program.registers.map(({ index }) => code`const ${name('R', index)} = environment.registers[${index}].cells;`),
@@ -126,12 +135,17 @@ function generate(program: Program, options: CompileOptions, tracing: Tracing): 
     code`const { ${pick(LIBRARY_NAMES)} } = library;`,
     ...objects,
     code`let frame, length = 0, parsed = 0, parserError = 0, now = 0, exiting = false;`,
+    code`function registerCell(cells, i, size, words) {
+if (i >= 0 && i < size) return readWide(cells, i * words, words);
+statistics.outOfRange++;
+return 0n;
+}`,
     ...program.calculations.map((calculation) => calculationFunction(calculation, layout)),
     parserFunction(program, context),
     ...actionFunctions([program.ingress, program.egress], context),
     pipelineFunction(name('ingress'), program.ingress, context),
     pipelineFunction(name('egress'), program.egress, context),
-    ...deparserFunctions(program, layout),
+    ...deparserFunctions(program, context),
     ...packetPath(program, layout, fields, options, tracing),
     code`return receive;`,
   ]);

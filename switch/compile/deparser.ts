@@ -1,8 +1,10 @@
 import type { Header, HeaderField, Program } from '../bmv2/program.ts';
+import { type ActionContext, emitPrimitive } from './action.ts';
 import { type Code, code, lines, name, nothing } from './code.ts';
 import { Concatenation, type Part, storeBytes } from './concatenation.ts';
 import type { Scope } from './expression.ts';
 import type { Layout } from './layout.ts';
+import { putField } from './put.ts';
 
 /**
  * `deparse(frame, length, last)`: the valid headers, then the payload.
@@ -12,16 +14,21 @@ import type { Layout } from './layout.ts';
  * anew; a last copy that has not grown keeps its buffer. In a new buffer the old frame is put where its payload belongs, and
  * headers that this has put into their place stay.
  */
-export function deparserFunctions(program: Program, layout: Layout): Code[] {
+export function deparserFunctions(program: Program, context: ActionContext): Code[] {
+  const { layout } = context;
   const emitter = new DeparserEmitter(layout);
   const headers = program.deparser;
   const measure = headers.map((header) => {
-    const bytes = header.widthBits / 8;
+    const bytes = layout.bytes(header);
     return code`if ((v = ${layout.validityWord(header)}) !== 0) { if (v !== n + 2) same = false; n += ${bytes}; }`;
   });
   const inPlace = headers.map((header) => emitter.updateInPlace(header));
   const anew = headers.map((header) => emitter.appendAnew(header));
-  const scratchBytes = headers.reduce((sum, header) => sum + header.widthBits / 8, 0);
+  const scratchBytes = headers.reduce(
+    (sum, header) => sum + (header.widthBits + (header.varbit?.widthBits ?? 0)) / 8,
+    0,
+  );
+  const before = program.deparserPrimitives.map((primitive) => emitPrimitive(primitive, { layout }, context));
   return [
     code`const scratch = new Uint8Array(${Math.max(1, scratchBytes)});`,
     code`function putHeaders(target, frame, shift) {
@@ -30,6 +37,7 @@ ${anew}
 }`,
     code`function deparse(frame, length, last) {
 let n = 0, v = 0, same = true, out;
+${before}
 ${measure}
 if (same && n === parsed) {
 if (last) out = frame; else { out = allocate(length); out.set(frame); }
@@ -66,6 +74,8 @@ class DeparserEmitter {
 
   /** The header stands at its place in `out`: only what may have been written has to be stored. */
   updateInPlace(header: Header): Code {
+    // One with a varbit stands there as it came, or is never at its place.
+    if (header.varbit !== undefined) return nothing;
     const base = code`v`;
     const stores = this.storeWritten(header, name('out'), base);
     if (stores.length === 0) return nothing;
@@ -74,6 +84,7 @@ class DeparserEmitter {
 
   /** Appends at `target[n]`: bytes from where it was extracted plus written fields, or all from the vector. */
   appendAnew(header: Header): Code {
+    if (header.varbit !== undefined) return this.appendVarying(header);
     const bytes = header.widthBits / 8;
     const valid = this.layout.validityWord(header);
     const target = name('target');
@@ -95,6 +106,19 @@ class DeparserEmitter {
       ? code`if (v > 1) { ${extracted} } else { ${fromVector} }`
       : extracted;
     return code`if ((v = ${valid}) !== 0) { ${body} n += ${bytes}; }`;
+  }
+
+  /** A header with a varbit: all from where it was extracted, or all from the vector. */
+  private appendVarying(header: Header): Code {
+    const { layout } = this;
+    const valid = layout.validityWord(header);
+    const bytes = layout.bytes(header);
+    if (!layout.usage.rebuilt.has(header)) {
+      const copy = code`if (v - 2 + shift !== n) for (let i = 0; i < b; i++) target[n + i] = frame[v - 2 + i];`;
+      return code`if ((v = ${valid}) !== 0) { const b = ${bytes}; ${copy} n += b; }`;
+    }
+    const puts = header.fields.map((field) => putField(field, name('target'), this.scope));
+    return code`if (${valid} !== 0) { const b = ${bytes}; target.fill(0, n, n + b); let a = 8 * n; ${puts} n += b; }`;
   }
 
   /** Fields that are not wanted, or that live nowhere (then nobody ever set them), are zero. */

@@ -281,6 +281,12 @@ function exact(expression: DataExpression, scope: Scope): Exact {
     }
     case 'arithmetic':
       return exactArithmetic(expression, range, scope);
+    case 'register': {
+      const { index, size, widthBits } = expression.register;
+      const cells = name('R', index);
+      const at = code`Number(${bigint(expression.index, scope)})`;
+      return { code: code`${name('registerCell')}(${cells}, ${at}, ${size}, ${wordCount(widthBits)})`, wide: true };
+    }
     case 'validity':
     case 'from-boolean':
       return { code: unsignedBits(expression, scope, 0, 1), wide: false };
@@ -407,6 +413,10 @@ export function condition(expression: BooleanExpression, scope: Scope): Code {
     case 'logic': {
       const operands = [condition(expression.left, scope), condition(expression.right, scope)];
       return joined(operands, expression.operator === 'and' ? '&&' : '||');
+    }
+    case 'boolean-choice': {
+      const [yes, no] = [condition(expression.yes, scope), condition(expression.no, scope)];
+      return code`(${condition(expression.condition, scope)} ? ${yes} : ${no})`;
     }
     case 'not':
       return code`!${condition(expression.operand, scope)}`;

@@ -64,19 +64,26 @@ export class Layout {
     const firstMetadata = words;
     words = this.placeFields(metadata, words);
     this.metadataWords = { start: firstMetadata, end: words };
-    this.words = this.placeFields(headers, words);
+    words = this.placeFields(headers, words);
+    for (const { next } of program.stacks) words = this.placeField(next, words);
+    this.words = words;
   }
 
   private placeFields(headers: readonly Header[], first: number): number {
     let words = first;
     for (const header of headers) {
       for (const field of header.fields) {
-        if (!this.usage.live.has(field)) continue;
-        this.places.set(field, words);
-        words += wordCount(field.widthBits);
+        words = this.placeField(field, words);
+        if (field.length !== undefined) words = this.placeField(field.length, words);
       }
     }
     return words;
+  }
+
+  private placeField(field: HeaderField, place: number): number {
+    if (!this.usage.live.has(field)) return place;
+    this.places.set(field, place);
+    return place + wordCount(field.widthBits);
   }
 
   isLive(field: HeaderField | undefined): field is HeaderField {
@@ -102,6 +109,12 @@ export class Layout {
     const place = this.validity.get(header);
     if (place === undefined) throw new RangeError(`metadata ${header.name} has no validity`);
     return place;
+  }
+
+  /** How many bytes of a packet the header takes while it is valid. */
+  bytes(header: Header): Code {
+    const fixed = header.widthBits / 8;
+    return header.varbit === undefined ? code`${fixed}` : code`(${fixed} + (${this.word(header.varbit.length!)} >> 3))`;
   }
 
   isValid(header: Header): Code {

@@ -5,14 +5,17 @@ import type {
   Parser,
   ParserOperation,
   ParserState,
+  ParserTransition,
   Program,
 } from '../bmv2/program.ts';
-import { type ActionContext, emitPrimitive } from './action.ts';
-import { type Code, code, comment, joined, lines, name, nothing } from './code.ts';
+import { type ActionContext, emitPrimitive, invalidateRivals } from './action.ts';
+import { type Code, code, comment, joined, lines, list, name, nothing } from './code.ts';
 import { type Graph, structured } from './control-flow.ts';
-import { assign, condition, number, type Scope, unsignedBits } from './expression.ts';
+import { condition, number, type Scope, unsignedBits } from './expression.ts';
 import { frameBits } from './frame-bits.ts';
 import { phv, wordCount } from './layout.ts';
+import { rangeOf } from './ranges.ts';
+import { keyLayout, keyWords } from './table.ts';
 
 /** A packet that goes through more states than this has met a loop that consumes nothing. */
 const MAX_STATES = 4096;
@@ -74,13 +77,24 @@ function fixedOffsets(parser: Parser): ReadonlyMap<ParserState, number | undefin
 function consumedBytes(state: ParserState): number | undefined {
   let bytes = 0;
   for (const operation of state.operations) {
-    if (operation.kind === 'extract') bytes += operation.header.widthBits / 8;
+    if (operation.kind === 'extract' || operation.kind === 'extract-next') {
+      if (operation.lengthBits !== undefined) return undefined;
+      bytes += headersOf(operation)[0]!.widthBits / 8;
+    }
     if (operation.kind === 'advance') {
       if (operation.bits.kind !== 'constant') return undefined;
       bytes += Number(operation.bits.value) / 8;
     }
   }
   return Number.isInteger(bytes) ? bytes : undefined;
+}
+
+type Extraction = Extract<ParserOperation, { kind: 'extract' | 'extract-next' }>;
+
+/** The header, or that of each element of a stack. */
+function headersOf(operation: Extraction): readonly Header[] {
+  if (operation.kind === 'extract') return [operation.header];
+  return operation.stack.elements.map((element) => element[operation.member]!);
 }
 
 class ParserEmitter {
@@ -100,7 +114,7 @@ class ParserEmitter {
     this.cursor = start === undefined ? { variable: true, offset: 0 } : { variable: false, offset: start };
     const body = state.operations.map((operation) => this.operation(operation));
     const keyCheck = this.requireLookahead(state.key.map((part) => part.value));
-    const tests = state.transitions.map((transition) => this.test(state, transition.parts));
+    const tests = state.transitions.map((transition) => this.test(state, transition));
     const end = this.cursor;
     const cases: Code[] = [];
     let decided = false;
@@ -137,9 +151,11 @@ class ParserEmitter {
     };
   }
 
-  private frameBits(start: number, width: number) {
+  /** @param after behind a varbit of `m` bytes */
+  private frameBits(start: number, width: number, after = false) {
     const cursor = this.cursor;
-    return frameBits(name('frame'), (byte) => this.position(cursor, byte), start, width);
+    const at = (byte: number): Code => (after ? code`${this.position(cursor, byte)} + m` : this.position(cursor, byte));
+    return frameBits(name('frame'), at, start, width);
   }
 
   private fail(error: Code): Code {
@@ -159,11 +175,11 @@ class ParserEmitter {
   private operation(operation: ParserOperation): Code {
     switch (operation.kind) {
       case 'extract':
-        return this.extract(operation.header);
-      case 'set': {
-        const check = this.requireLookahead([operation.value]);
-        if (!this.context.layout.isLive(operation.target)) return check;
-        return lines([check, assign(operation.target, operation.value, this.scope)]);
+      case 'extract-next':
+        return this.extract(operation);
+      case 'require-last': {
+        const next = this.context.layout.word(operation.stack.next);
+        return code`if (${next} === 0) ${this.fail(code`${this.program.errors.stackOutOfBounds}`)}`;
       }
       case 'verify': {
         const check = this.requireLookahead([operation.condition, operation.error]);
@@ -172,27 +188,82 @@ class ParserEmitter {
       }
       case 'advance':
         return this.advance(operation.bits);
-      case 'primitive':
-        return emitPrimitive(operation.primitive, this.scope, this.context);
+      case 'primitive': {
+        const { primitive } = operation;
+        const check = primitive.kind === 'assign' ? this.requireLookahead([primitive.value]) : nothing;
+        return lines([check, emitPrimitive(primitive, this.scope, this.context)]);
+      }
     }
   }
 
-  private extract(header: Header): Code {
+  private extract(operation: Extraction): Code {
+    const { lengthBits } = operation;
+    const headers = headersOf(operation);
+    const full =
+      operation.kind === 'extract'
+        ? nothing
+        : code`if (${this.context.layout.word(operation.stack.next)} >= ${headers.length}) ${this.fail(code`${this.program.errors.stackOutOfBounds}`)}`;
+    if (lengthBits === undefined) {
+      const bytes = headers[0]!.widthBits / 8;
+      const extracted = this.select(operation, (header) => this.fill(header));
+      const check = this.require(bytes);
+      this.cursor = { ...this.cursor, offset: this.cursor.offset + bytes };
+      return lines([full, check, extracted]);
+    }
+    const measured = this.measureVarbit(headers[0]!, lengthBits);
+    const extracted = this.select(operation, (header) => this.fill(header));
+    const end = code`p = ${this.position(this.cursor, headers[0]!.widthBits / 8)} + m;`;
+    this.cursor = { variable: true, offset: 0 };
+    return lines([full, code`{ ${measured} ${extracted} ${end} }`]);
+  }
+
+  /** The code for the header, or for the next of a stack's, which then is the last. */
+  private select(operation: Extraction, emit: (header: Header) => Code): Code {
+    if (operation.kind === 'extract') return emit(operation.header);
+    const next = this.context.layout.word(operation.stack.next);
+    const cases = headersOf(operation).map((header, place) => code`case ${place}:\n${emit(header)}\nbreak;`);
+    return code`switch (${next}) {\n${cases}\n}\n${next}++;`;
+  }
+
+  /** Leaves the bytes of the varbit in `m`, once it is known that they are there and may be. */
+  private measureVarbit(header: Header, lengthBits: DataExpression): Code {
+    const { packetTooShort, headerTooShort, parserInvalidArgument } = this.program.errors;
+    const fixed = header.widthBits / 8;
+    const most = header.varbit!.widthBits / 8;
+    return lines([
+      this.requireLookahead([lengthBits]),
+      code`const m = ${number(lengthBits, this.scope)} / 8;`,
+      code`if (m % 1 !== 0) ${this.fail(code`${parserInvalidArgument}`)}`,
+      code`if (m < 0 || length - (${this.position(this.cursor, fixed)}) < m) ${this.fail(code`${packetTooShort}`)}`,
+      code`if (m > ${most}) ${this.fail(code`${headerTooShort}`)}`,
+    ]);
+  }
+
+  /** Makes the header valid and its live fields what stands at the cursor; a varbit has `m` bytes. */
+  private fill(header: Header): Code {
     const { layout } = this.context;
-    const bytes = header.widthBits / 8;
-    const check = this.require(bytes);
-    const valid = code`${layout.validityWord(header)} = ${this.position(this.cursor, 2)};`;
+    const { varbit } = header;
+    const valid = code`${layout.validityWord(header)} = ${layout.usage.rebuilt.has(header) ? code`1` : this.position(this.cursor, 2)};`;
     const stores = header.fields
-      .filter((field) => layout.isLive(field))
-      .flatMap((field) =>
-        Array.from({ length: wordCount(field.widthBits) }, (_, word) => {
+      .filter((field) => layout.isLive(field) && field !== varbit)
+      .flatMap((field) => {
+        const after = varbit !== undefined && header.fields.indexOf(field) > header.fields.indexOf(varbit);
+        return Array.from({ length: wordCount(field.widthBits) }, (_, word) => {
           const part = Math.min(32, field.widthBits - 32 * word);
           const start = field.offsetBits + field.widthBits - 32 * word - part;
-          return code`${phv(layout.place(field) + word)} = ${this.frameBits(start, part).code};`;
-        }),
-      );
-    this.cursor = { ...this.cursor, offset: this.cursor.offset + bytes };
-    return lines([check, valid, ...stores]);
+          return code`${phv(layout.place(field) + word)} = ${this.frameBits(start, part, after).code};`;
+        });
+      });
+    const variable =
+      varbit === undefined
+        ? []
+        : [
+            code`${layout.word(varbit.length!)} = 8 * m;`,
+            layout.isLive(varbit)
+              ? code`${name('loadVarbit')}(phv, ${layout.place(varbit)}, ${wordCount(varbit.widthBits)}, frame, 8 * (${this.position(this.cursor, 0)}) + ${varbit.offsetBits}, 8 * m);`
+              : nothing,
+          ];
+    return lines([valid, ...invalidateRivals(header, layout), ...stores, ...variable]);
   }
 
   private advance(bits: DataExpression): Code {
@@ -216,31 +287,50 @@ p = ${position} + n / 8; }`;
     return code_;
   }
 
-  private test(state: ParserState, parts: ParserState['transitions'][number]['parts']): Code {
+  private test(state: ParserState, transition: ParserTransition): Code {
+    if (transition.valueSet !== undefined) return this.contains(state, transition);
     const tests: Code[] = [];
-    parts.forEach(({ value, mask }, i) => {
+    transition.parts.forEach(({ value, mask }, i) => {
       const key = state.key[i]!;
       if (value >> BigInt(key.widthBits) !== 0n) tests.push(code`false`);
       else if (mask !== 0n) {
-        const constant = (of: bigint): DataExpression => ({ kind: 'constant', value: of });
-        const masked: DataExpression = {
-          kind: 'arithmetic',
-          operator: '&',
-          left: key.value,
-          right: constant(mask),
-        };
-        const full = mask === (1n << BigInt(key.widthBits)) - 1n;
-        const left = full ? unsignedKey(key.value, key.widthBits) : masked;
+        const left = keyUnderMask(key, mask);
         tests.push(condition({ kind: 'comparison', operator: '==', left, right: constant(value) }, this.scope));
       }
     });
     return joined(tests, '&&', code`true`);
   }
+
+  /** Whether a member of the value set agrees with the key. */
+  private contains(state: ParserState, transition: ParserTransition): Code {
+    const place = this.program.valueSetUses.indexOf(transition);
+    const keys = state.key.map((key, i) => {
+      const { mask } = transition.parts[i]!;
+      return { value: keyUnderMask(key, mask), widthBits: key.widthBits };
+    });
+    const words = keyWords(keys, keyLayout(keys), this.scope);
+    const members = name('V', place);
+    if (words.length === 1) return code`${members}.index.find1((${words[0]!}) >>> 0) !== undefined`;
+    const buffer = name('Q', place);
+    const stores = words.map((word, i) => code`${buffer}[${i}] = ${word}`);
+    return code`(${list(stores)}, ${members}.index.find(${buffer}) !== undefined)`;
+  }
+}
+
+type KeyPart = ParserState['key'][number];
+
+function constant(value: bigint): DataExpression {
+  return { kind: 'constant', value };
+}
+
+function keyUnderMask({ value, widthBits }: KeyPart, mask: bigint): DataExpression {
+  if (mask === (1n << BigInt(widthBits)) - 1n) return unsignedKey(value, widthBits);
+  return { kind: 'arithmetic', operator: '&', left: value, right: constant(mask) };
 }
 
 /** Keys are compared as bits, also those of signed fields. */
 function unsignedKey(value: DataExpression, widthBits: number): DataExpression {
-  if (value.kind !== 'field' || !value.field.signed) return value;
+  if (rangeOf(value).low >= 0n) return value;
   const mask: DataExpression = { kind: 'constant', value: (1n << BigInt(widthBits)) - 1n };
   return { kind: 'arithmetic', operator: '&', left: value, right: mask };
 }
@@ -256,7 +346,10 @@ function lookaheadBits(expression: DataExpression | BooleanExpression): number {
     case 'logic':
       return Math.max(lookaheadBits(expression.left), lookaheadBits(expression.right));
     case 'choice':
+    case 'boolean-choice':
       return Math.max(lookaheadBits(expression.condition), lookaheadBits(expression.yes), lookaheadBits(expression.no));
+    case 'register':
+      return lookaheadBits(expression.index);
     case 'complement':
     case 'cast':
     case 'from-boolean':

@@ -55,6 +55,8 @@ function compute(expression: DataExpression): Range {
     case 'parameter':
     case 'lookahead':
       return unsignedRange(expression.widthBits);
+    case 'register':
+      return unsignedRange(expression.register.widthBits);
     case 'complement': {
       const { low, high } = rangeOf(expression.operand);
       return { low: -1n - high, high: -1n - low };

@@ -1,4 +1,4 @@
-import type { Action, HeaderField, PipelineNode, Table } from '../bmv2/program.ts';
+import type { Action, DataExpression, HeaderField, PipelineNode, Table } from '../bmv2/program.ts';
 import { calculationName } from './calculation.ts';
 import { type Code, code, lines, name, nothing } from './code.ts';
 import { type Bits, bits, normal, type Scope } from './expression.ts';
@@ -14,6 +14,12 @@ export interface KeyPlace {
 export interface KeyLayout {
   readonly places: readonly KeyPlace[];
   readonly words: number;
+}
+
+/** A value that is looked up by. */
+export interface LookupKey {
+  readonly value: DataExpression;
+  readonly widthBits: number;
 }
 
 export function keyLayout(keys: readonly { readonly widthBits: number }[]): KeyLayout {
@@ -45,14 +51,14 @@ export function isPlainCall(table: Table): boolean {
 }
 
 /** The words of the key that the packet is looked up by. */
-function keyWords(table: Table, layout: KeyLayout, scope: Scope): Code[] {
+export function keyWords(keys: readonly LookupKey[], layout: KeyLayout, scope: Scope): Code[] {
   const words: Code[] = Array.from({ length: layout.words }, () => nothing);
   const put = (word: number, value: Bits, width: number, shift: number) => {
     const cut = normal(value, width);
     const moved = shift === 0 ? cut : code`(${cut} << ${shift})`;
     words[word] = words[word]!.isEmpty ? moved : code`${words[word]!} | ${moved}`;
   };
-  table.keys.forEach((key, i) => {
+  keys.forEach((key, i) => {
     const { word, shift } = layout.places[i]!;
     for (let low = 0, at = word; low < key.widthBits; low += 32, at++) {
       const width = Math.min(32, key.widthBits - low);
@@ -138,7 +144,7 @@ function emitMiss(table: Table, { tracing }: TableContext): Code {
 function emitLookup(table: Table, { scope, tracing }: TableContext): Code {
   const runtime = name('T', table.index);
   const index = name('X', table.index);
-  const words = keyWords(table, keyLayout(table.keys), scope);
+  const words = keyWords(table.keys, keyLayout(table.keys), scope);
   const single = code`(${words[0]!}) >>> 0`;
   const look =
     words.length === 1

@@ -6,6 +6,7 @@ import type {
   HeaderField,
   Primitive,
   Program,
+  Stack,
 } from '../bmv2/program.ts';
 
 /**
@@ -18,6 +19,8 @@ export interface Usage {
   readonly written: ReadonlySet<HeaderField>;
   /** Headers that may become valid without being extracted. */
   readonly added: ReadonlySet<Header>;
+  /** Headers with a varbit that are put together from the vector whenever they are sent. */
+  readonly rebuilt: ReadonlySet<Header>;
   /** Whether metadata that costs something per packet is wanted. */
   readonly truncates: boolean;
   readonly clones: boolean;
@@ -38,10 +41,14 @@ export function analyseUsage(program: Program): Usage {
     for (const operation of state.operations) {
       switch (operation.kind) {
         case 'extract':
+          if (operation.lengthBits !== undefined) walk.data(operation.lengthBits);
           break;
-        case 'set':
-          walk.writes(operation.target);
-          walk.data(operation.value);
+        case 'extract-next':
+          walk.writes(operation.stack.next);
+          if (operation.lengthBits !== undefined) walk.data(operation.lengthBits);
+          break;
+        case 'require-last':
+          walk.reads(operation.stack.next);
           break;
         case 'verify':
           walk.boolean(operation.condition);
@@ -56,6 +63,7 @@ export function analyseUsage(program: Program): Usage {
     }
     for (const part of state.key) walk.data(part.value);
   }
+  for (const primitive of program.deparserPrimitives) walk.primitive(primitive);
   for (const action of program.actions) for (const primitive of action.primitives) walk.primitive(primitive);
   for (const table of program.tables) {
     for (const key of table.keys) walk.data(key.value);
@@ -70,6 +78,8 @@ export function analyseUsage(program: Program): Usage {
     if (checksum.update) walk.writes(checksum.target);
     walk.reads(checksum.target);
   }
+  walk.equaliseShifted();
+  for (const header of program.headers) walk.settleVarbit(header);
   return walk;
 }
 
@@ -77,6 +87,8 @@ class Walk implements Usage {
   readonly live = new Set<HeaderField>();
   readonly written = new Set<HeaderField>();
   readonly added = new Set<Header>();
+  readonly rebuilt = new Set<Header>();
+  private readonly shifted = new Set<Stack>();
   truncates = false;
   clones = false;
   digests = false;
@@ -97,8 +109,54 @@ class Walk implements Usage {
     for (const field of header.fields) this.reads(field);
   }
 
+  /** What happens to one element of a stack that is shifted may be seen in any other. */
+  equaliseShifted(): void {
+    for (const { elements } of this.shifted) {
+      elements[0]!.forEach((_, member) => {
+        const headers = elements.map((element) => element[member]!);
+        if (headers.some((header) => this.added.has(header))) for (const header of headers) this.added.add(header);
+        headers[0]!.fields.forEach((_, place) => {
+          const fields = headers.map((header) => header.fields[place]!);
+          if (fields.some((field) => this.live.has(field))) for (const field of fields) this.reads(field);
+          if (fields.some((field) => this.written.has(field))) for (const field of fields) this.writes(field);
+        });
+      });
+    }
+  }
+
+  /** How long a header is has to be known; one that is not sent as it came is all in the vector. */
+  settleVarbit(header: Header): void {
+    if (header.varbit === undefined) return;
+    this.reads(header.varbit.length!);
+    if (!this.added.has(header) && !header.fields.some((field) => this.written.has(field))) return;
+    this.rebuilt.add(header);
+    this.whole(header);
+  }
+
   primitive(primitive: Primitive): void {
     switch (primitive.kind) {
+      case 'assign-varbit':
+        this.reads(primitive.source);
+        this.writes(primitive.target);
+        break;
+      case 'validate-header':
+        this.whole(primitive.header);
+        this.added.add(primitive.header);
+        break;
+      case 'push':
+      case 'pop':
+        this.shifted.add(primitive.stack);
+        this.writes(primitive.stack.next);
+        this.data(primitive.count);
+        break;
+      case 'sequence':
+        for (const each of primitive.primitives) this.primitive(each);
+        break;
+      case 'branch':
+        this.boolean(primitive.condition);
+        this.primitive(primitive.yes);
+        this.primitive(primitive.no);
+        break;
       case 'assign':
         this.writes(primitive.target);
         this.data(primitive.value);
@@ -199,6 +257,9 @@ class Walk implements Usage {
       case 'from-boolean':
         this.boolean(expression.operand);
         break;
+      case 'register':
+        this.data(expression.index);
+        break;
       case 'constant':
       case 'validity':
       case 'parameter':
@@ -221,6 +282,11 @@ class Walk implements Usage {
       case 'header-comparison':
         this.whole(expression.left);
         this.whole(expression.right);
+        break;
+      case 'boolean-choice':
+        this.boolean(expression.condition);
+        this.boolean(expression.yes);
+        this.boolean(expression.no);
         break;
       case 'not':
         this.boolean(expression.operand);

@@ -11,6 +11,7 @@ import type { Frame } from '../ports/port.ts';
 import type { TraceEvent } from '../trace/events.ts';
 import { Tracer } from '../trace/tracer.ts';
 import * as arithmetic from './arithmetic.ts';
+import * as bits from './bits.ts';
 import { CounterArray } from './counters.ts';
 import { allocate, part } from './frames.ts';
 import * as hashes from './hashes.ts';
@@ -19,6 +20,8 @@ import { MeterArray } from './meters.ts';
 import type { PortStates } from './port-states.ts';
 import { RegisterArray } from './registers.ts';
 import { ReplicationEngine } from './replication.ts';
+import { ValueSet } from './value-set.ts';
+import { xxh64 } from './xxh64.ts';
 
 /** What the packet path counts besides the program's own counters. */
 export interface PacketStatistics {
@@ -48,6 +51,7 @@ type Environment = Readonly<Record<(typeof ENVIRONMENT_NAMES)[number], unknown>>
   readonly log: (format: string, values: readonly bigint[]) => void;
   readonly trace?: Tracer;
   readonly tables: readonly MatchTable[];
+  readonly valueSetUses: ValueSet['uses'];
   readonly counters: readonly CounterArray[];
   readonly meters: readonly MeterArray[];
   readonly registers: readonly RegisterArray[];
@@ -78,12 +82,10 @@ type TracedReceive = (port: number, frame: Frame) => TraceOutcome;
 const LIBRARY: Readonly<Record<(typeof LIBRARY_NAMES)[number], unknown>> = {
   ...arithmetic,
   ...hashes,
+  ...bits,
+  xxh64,
   imul: Math.imul,
   floor: Math.floor,
-  // The custom variants start from the standard parameters; nothing here changes them.
-  crc16_custom: hashes.crc16,
-  crc32_custom: hashes.crc32,
-  cksum16: hashes.csum16,
   allocate,
   part,
 };
@@ -128,10 +130,23 @@ export class RunningProgram implements ProgramControl {
     );
     // Lists of one name are the same message from several places of the program.
     this.digests = byName(digests);
-    this.valueSets = new Map();
+    const valueSets = program.valueSets.map((set) => {
+      const uses = program.valueSetUses.filter((use) => use.valueSet === set);
+      return new ValueSet(
+        set,
+        uses.map((use) => use.parts.map(({ mask }) => mask)),
+        nowUs,
+        surroundings.ports,
+      );
+    });
+    this.valueSets = byName(valueSets);
     this.actions = declaredActions(program);
     this.replication = new ReplicationEngine(surroundings.ports);
     this.environment = {
+      valueSetUses: program.valueSetUses.map((use) => {
+        const uses = program.valueSetUses.filter((other) => other.valueSet === use.valueSet);
+        return valueSets[use.valueSet!.index]!.uses[uses.indexOf(use)]!;
+      }),
       tables,
       counters,
       meters,

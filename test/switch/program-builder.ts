@@ -53,6 +53,8 @@ export interface ProgramSpec {
   readonly headers?: {
     readonly [name: string]: readonly (readonly [name: string, width: number | '*', signed?: boolean])[];
   };
+  /** Bytes that a header with a field of width `*` has at most. */
+  readonly maxBytes?: { readonly [name: string]: number };
   /** Headers of the same type: name to the name of the header whose type they share. */
   readonly sameType?: { readonly [name: string]: string };
   readonly scalars?: readonly (readonly [name: string, width: number, signed?: boolean])[];
@@ -149,7 +151,12 @@ export function buildJson(spec: ProgramSpec): { [key: string]: unknown } {
     header_types: [
       { name: 'scalars_0', id: 0, fields: scalars },
       { name: 'standard_metadata', id: 1, fields: STANDARD_METADATA },
-      ...headers.map(([name, fields], i) => ({ name: `${name}_t`, id: i + 2, fields })),
+      ...headers.map(([name, fields], i) => ({
+        name: `${name}_t`,
+        id: i + 2,
+        fields,
+        max_length: spec.maxBytes?.[name],
+      })),
     ],
     headers: [
       { name: 'scalars', id: 0, header_type: 'scalars_0', metadata: true },

@@ -240,6 +240,66 @@ describe('a bmv2 JSON', () => {
       'meter of another table',
       (j) => put(j.pipelines![0]!.tables![0]!, 'direct_meters', 'm'),
     ],
+    ['$.header_types[2]', 'varbit without a length', (j) => put(j.header_types![2]!.fields![0]!, 1, '*')],
+    [
+      '$.header_types[2].fields',
+      'two varbits',
+      (j) =>
+        put(j.header_types![2]!, 'fields', [
+          ['a', '*'],
+          ['b', '*'],
+        ]),
+    ],
+    [
+      '$.header_stacks[0].header_ids[1]',
+      'header unknown',
+      (j) => put(j, 'header_stacks', [{ name: 's', header_ids: [2, 9] }]),
+    ],
+    ['$.header_stacks[0]', 'stack of nothing', (j) => put(j, 'header_stacks', [{ name: 's', header_ids: [] }])],
+    ['$.header_stacks[0]', 'stack of metadata', (j) => put(j, 'header_stacks', [{ name: 's', header_ids: [0] }])],
+    [
+      '$.header_unions[0].union_type',
+      'union type unknown',
+      (j) => put(j, 'header_unions', [{ name: 'u', id: 0, union_type: 'z', header_ids: [2] }]),
+    ],
+    [
+      '$.header_union_stacks[0].header_union_ids[0]',
+      'union unknown',
+      (j) => put(j, 'header_union_stacks', [{ name: 'u', header_union_ids: [3] }]),
+    ],
+    [
+      '$.actions[1].primitives[0].parameters[0].value',
+      'stack unknown',
+      (j) => put(j.actions![1]!.primitives!, 0, call('push', named('header_stack', 's'), hex(1))),
+    ],
+    [
+      '$.actions[1].primitives[0].parameters[0].value.op',
+      'assignment to a sum',
+      (j) => put(j.actions![1]!.primitives!, 0, assign(expression({ op: '+', left: hex(1), right: hex(1) }), hex(1))),
+    ],
+    [
+      '$.parsers[0].parse_states[0].parser_ops[0].parameters[0].value',
+      'no varbit to extract',
+      (j) =>
+        put(j.parsers![0]!.parse_states![0]!.parser_ops!, 0, {
+          op: 'extract_VL',
+          parameters: [{ type: 'regular', value: 'h' }, hex(8)],
+        }),
+    ],
+    [
+      '$.parsers[0].parse_states[0].transitions[0].value',
+      'value set unknown',
+      (j) =>
+        put(j.parsers![0]!.parse_states![0]!.transitions!, 0, { type: 'parse_vset', value: 'v', next_state: null }),
+    ],
+    [
+      '$.parsers[0].parse_states[0].transitions[0].value',
+      'value set of another width',
+      (j) => {
+        put(j, 'parse_vsets', [{ name: 'v', id: 0, compressed_bitwidth: 9 }]);
+        put(j.parsers![0]!.parse_states![0]!.transitions!, 0, { type: 'parse_vset', value: 'v', next_state: null });
+      },
+    ],
     ['$.__meta__.version', 'version malformed', (j) => put(j.__meta__!, 'version', [2])],
   ];
   test.each(wrong)('is wrong at %s: %s', (path, _what, change) => {
@@ -251,38 +311,13 @@ describe('a bmv2 JSON', () => {
 
   const unknown: readonly (readonly [string, string, (json: Loose) => void])[] = [
     ['$.__meta__.version[0]', 'version 3', (j) => put(j.__meta__!.version!, 0, 3)],
-    ['$.header_stacks[0]', 'header stacks', (j) => put(j, 'header_stacks', [{ name: 'hs' }])],
-    ['$.header_unions[0]', 'header unions', (j) => put(j, 'header_unions', [{ name: 'hu' }])],
-    ['$.header_types[2].fields[1][1]', 'varbit', (j) => put(j.header_types![2]!.fields![1]!, 1, '*')],
-    ['$.parse_vsets[0]', 'value sets', (j) => put(j, 'parse_vsets', [{ name: 'v' }])],
     ['$.extern_instances[0]', 'extern objects', (j) => put(j, 'extern_instances', [{ name: 'e' }])],
-    [
-      '$.parsers[0].parse_states[0].parser_ops[0].op',
-      'extract_VL',
-      (j) => put(j.parsers![0]!.parse_states![0]!.parser_ops![0]!, 'op', 'extract_VL'),
-    ],
-    [
-      '$.parsers[0].parse_states[0].parser_ops[0].parameters[0].type',
-      'stack',
-      (j) => put(j.parsers![0]!.parse_states![0]!.parser_ops![0]!.parameters![0]!, 'type', 'stack'),
-    ],
-    [
-      '$.parsers[0].parse_states[0].transitions[0].type',
-      'value sets',
-      (j) => put(j.parsers![0]!.parse_states![0]!.transitions![0]!, 'type', 'parse_vset'),
-    ],
-    ['$.actions[1].primitives[0].op', 'push', (j) => put(j.actions![1]!.primitives![0]!, 'op', 'push')],
     ['$.meter_arrays[0].rate_count', '3 rates', (j) => put(j.meter_arrays![0]!, 'rate_count', 3)],
-    ['$.calculations[0].algo', 'xxh64', (j) => put(j.calculations![0]!, 'algo', 'xxh64')],
+    ['$.calculations[0].algo', 'sha1', (j) => put(j.calculations![0]!, 'algo', 'sha1')],
     [
-      '$.pipelines[0].conditionals[0].expression.value.op',
-      'last_stack_index',
-      (j) =>
-        put(
-          j.pipelines![0]!.conditionals![0]!,
-          'expression',
-          expression({ op: 'last_stack_index', left: null, right: hex(1) }),
-        ),
+      '$.header_types[2].length_exp',
+      'headers whose type tells the length of a field',
+      (j) => put(j.header_types![2]!, 'length_exp', {}),
     ],
     ['$.checksums[0].type', 'ipv4', (j) => put(j.checksums![0]!, 'type', 'ipv4')],
   ];
