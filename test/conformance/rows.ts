@@ -1,5 +1,3 @@
-import type { TaskMeta } from 'vitest';
-
 export type Side = 'server' | 'client';
 
 /**
@@ -133,7 +131,7 @@ export function rowsOf(side: Side): readonly Row[] {
   return ROWS.filter(({ sides }) => sides.includes(side));
 }
 
-/** The name of a row's test. */
+/** The name of a row's test: what `npm run conformance` finds it by. */
 export function titleOf({ number, text }: Row): string {
   return `row ${number}: ${text}`;
 }
@@ -141,30 +139,25 @@ export function titleOf({ number, text }: Row): string {
 /** Checks by row number. A check fails by throwing; vitest's `expect` is at hand. */
 export type Checks<Context> = Readonly<Record<number, (context: Context) => Promise<void>>>;
 
-/** The check of every row of a side, `undefined` where there is none. Throws when two have the same row, or one a row that is not of this side. */
+/** The check of every row of a side. Throws when a row has none or two, or a check is for a row that is not of this side. */
 export function checksByRow<Context>(
   side: Side,
   parts: readonly Checks<Context>[],
-): Map<Row, ((context: Context) => Promise<void>) | undefined> {
+): Map<Row, (context: Context) => Promise<void>> {
   const checks = new Map<number, (context: Context) => Promise<void>>();
   for (const part of parts)
     for (const [number, check] of Object.entries(part)) {
       if (checks.has(Number(number))) throw new Error(`Row ${number} has two ${side} checks`);
       checks.set(Number(number), check);
     }
-  const rows = rowsOf(side);
-  const strange = [...checks.keys()].filter((number) => !rows.some((row) => row.number === number));
-  if (strange.length > 0) throw new Error(`There are no ${side} rows ${strange.join()}`);
-  return new Map(rows.map((row) => [row, checks.get(row.number)]));
-}
-
-declare module 'vitest' {
-  interface TaskMeta {
-    conformanceRow?: { readonly number: number; readonly side: Side; readonly text: string };
-  }
-}
-
-/** Tells reporters which row a test proves. */
-export function markRow(task: { readonly meta: TaskMeta }, { number, text }: Row, side: Side): void {
-  task.meta.conformanceRow = { number, side, text };
+  const byRow = new Map(
+    rowsOf(side).map((row) => {
+      const check = checks.get(row.number);
+      if (check === undefined) throw new Error(`Row ${row.number} has no ${side} check`);
+      checks.delete(row.number);
+      return [row, check];
+    }),
+  );
+  if (checks.size > 0) throw new Error(`There are no ${side} rows ${[...checks.keys()].join()}`);
+  return byRow;
 }

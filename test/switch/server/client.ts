@@ -53,7 +53,7 @@ export function uint128(value: bigint): Uint128 {
 export class TestClient {
   private readonly client: InstanceType<typeof Client>;
   private readonly deviceId: bigint;
-  private readonly streams: TestStream[] = [];
+  readonly streams: TestStream[] = [];
   /** That writes are signed with. */
   electionId: bigint;
 
