@@ -105,7 +105,15 @@ function meterText(config: MeterConfig | undefined): string {
   return `${config.cir}/${config.cburst} ${config.pir}/${config.pburst}`;
 }
 
+const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'));
+/** Longer strings, which metadata may have, are converted as a whole. */
+const SHORT_BYTES = 32;
+
 function hex(bytes: Uint8Array): string {
   const canonical = canonicalBits(bytes);
-  return Buffer.from(canonical.buffer, canonical.byteOffset, canonical.length).toString('hex');
+  if (canonical.length > SHORT_BYTES)
+    return Buffer.from(canonical.buffer, canonical.byteOffset, canonical.length).toString('hex');
+  let text = '';
+  for (const byte of canonical) text += HEX[byte];
+  return text;
 }

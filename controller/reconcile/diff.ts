@@ -48,8 +48,9 @@ export function planWrites(desired: EntityMap, actual: EntityMap, options: DiffO
   }
 
   const crowded = crowdedTables(actual, added, tableSize);
-  const first = removed.filter(({ entity }) => crowded.has(entity.tableEntry?.tableId ?? 0));
-  const last = removed.filter((known) => !first.includes(known));
+  const isCrowded = ({ entity }: KnownEntity): boolean => crowded.has(entity.tableEntry?.tableId ?? 0);
+  const first = removed.filter(isCrowded);
+  const last = removed.filter((known) => !isCrowded(known));
   const phases: Update[][] = [updates(UpdateType.DELETE, first)];
   for (const kind of ENTITY_KINDS) {
     const ofKind = (known: KnownEntity): boolean => known.kind === kind;
@@ -68,10 +69,17 @@ export function planWrites(desired: EntityMap, actual: EntityMap, options: DiffO
   return phases.filter((phase) => phase.length > 0);
 }
 
-/** What a switch holds after updates, all of which it accepted. */
-export function applyUpdates(actual: Map<string, KnownEntity>, applied: readonly Update[]): void {
+/**
+ * What a switch holds after updates, all of which it accepted.
+ * @param known entities whose texts need not be made again
+ */
+export function applyUpdates(
+  actual: Map<string, KnownEntity>,
+  applied: readonly Update[],
+  known: ReadonlyMap<Entity, CanonicalEntity> = new Map(),
+): void {
   for (const { type, entity } of applied) {
-    const canonical = entity === undefined ? undefined : canonicalEntity(entity);
+    const canonical = entity === undefined ? undefined : (known.get(entity) ?? canonicalEntity(entity));
     if (entity === undefined || canonical === undefined) continue;
     if (type === UpdateType.DELETE || isReset(entity)) actual.delete(canonical.key);
     else actual.set(canonical.key, { ...canonical, entity });

@@ -250,13 +250,14 @@ export class Reconciler {
       mayRemove: (key) => this.own.has(key) || this.options.foreign !== 'keep',
       tableSize: (tableId) => this.index.tables.get(tableId)?.size ?? Number.POSITIVE_INFINITY,
     });
+    const known = new Map([...this.desired.entities.values()].map((wanted) => [wanted.entity, wanted]));
     for (const phase of phases) {
       let surprise: WriteOutcome | undefined;
       for (let start = 0; start < phase.length; start += this.batchSize) {
         const batch = phase.slice(start, start + this.batchSize);
         const outcome = await this.connection.write(batch);
         if (outcome.kind === 'applied' || failedOnlyWith(outcome, UpdateType.DELETE, NOT_FOUND)) {
-          applyUpdates(actual, batch);
+          applyUpdates(actual, batch, known);
           count(counts, batch);
           // A slow switch may still be at a batch that we gave up: what it has done of it is no reason to stop.
         } else if (failedOnlyWith(outcome, UpdateType.INSERT, ALREADY_EXISTS)) surprise = outcome;

@@ -64,6 +64,8 @@ export class MatchTable implements TableControl {
   missMeter: Meter | undefined;
   private readonly shape: TableShape;
   private readonly byPriority: boolean;
+  /** Of tables whose keys are all exact: the mask of every entry, which is one object since there may be very many. */
+  private readonly exactMask: Uint32Array | undefined;
   private readonly installed = new Map<string, Entry>();
   private default: ActionCall | undefined;
   private readonly nowUs: () => number;
@@ -79,6 +81,7 @@ export class MatchTable implements TableControl {
     this.actions = shape.actions.map((action) => action.name);
     this.nowUs = nowUs;
     this.byPriority = shape.keys.some((key) => key.kind === 'ternary' || key.kind === 'range');
+    this.exactMask = shape.keys.every((key) => key.kind === 'exact') ? exactMaskOf(shape) : undefined;
     this.index = makeIndex(shape);
     this.default = shape.defaultCall;
     this.miss = this.rowOf(shape.defaultCall);
@@ -245,7 +248,18 @@ export class MatchTable implements TableControl {
 
   private pack(match: readonly MatchValue[]): Packed {
     const { keys, words } = this.shape;
+    const { exactMask } = this;
     const key = new Uint32Array(words);
+    if (exactMask !== undefined) {
+      const texts: string[] = [];
+      for (const [i, shape] of keys.entries()) {
+        const value = match[i]! as Extract<MatchValue, { kind: 'exact' }>;
+        const bits = BigInt.asUintN(shape.widthBits, value.value);
+        put(key, shape, bits);
+        texts.push(bits.toString(16));
+      }
+      return { key, mask: exactMask, ranges: NO_RANGES, identity: texts.join(), prefixLength: 0 };
+    }
     const mask = new Uint32Array(words);
     const ranges: RangeCheck[] = [];
     const identity: string[] = [];
@@ -278,6 +292,14 @@ interface Packed {
 }
 
 type KeyShape = TableShape['keys'][number];
+
+const NO_RANGES: readonly RangeCheck[] = [];
+
+function exactMaskOf({ keys, words }: TableShape): Uint32Array {
+  const mask = new Uint32Array(words);
+  for (const shape of keys) put(mask, shape, (1n << BigInt(shape.widthBits)) - 1n);
+  return mask;
+}
 
 function makeIndex(shape: TableShape): EntryIndex {
   if (shape.keys.some((key) => key.kind !== 'exact')) return new TupleIndex(shape.words);
