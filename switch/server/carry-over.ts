@@ -2,6 +2,7 @@ import { type Entity, type TableEntry, type Update, UpdateType } from '../../wir
 import { type MessageInput, messageCodec } from '../../wire/proto.ts';
 import { RpcError, toRpcError } from './rpc-error.ts';
 import type { RunningProgram } from './running-program.ts';
+import { matchKey } from './validation.ts';
 
 const entityCodec = messageCodec<Entity>('p4.v1.Entity');
 
@@ -56,12 +57,15 @@ function* stateOf(from: RunningProgram, to: RunningProgram): Generator<Update> {
 /** Entries that the new program begins with and that controllers have deleted from the old one. */
 function ownEntriesThatAreGone(from: RunningProgram, to: RunningProgram): Update[] {
   const gone: Update[] = [];
-  for (const { info, entries } of to.tables.byId.values()) {
-    const before = from.tables.byId.get(info.id);
-    if (before === undefined || info.isConst) continue;
-    for (const { key, match, priority } of entries.values())
-      if (!before.entries.has(key))
-        gone.push({ type: UpdateType.DELETE, entity: filter({ tableEntry: { tableId: info.id, match, priority } }) });
+  for (const table of to.tables.byId.values()) {
+    const { id: tableId, isConst } = table.info;
+    const before = from.tables.byId.get(tableId);
+    if (before === undefined || isConst) continue;
+    for (const entry of table.entries.values())
+      if (!before.entries.has(entry.key)) {
+        const tableEntry = { tableId, match: table.matchOf(entry), priority: entry.priority };
+        gone.push({ type: UpdateType.DELETE, entity: filter({ tableEntry }) });
+      }
   }
   return gone;
 }
@@ -75,18 +79,13 @@ function entryUpdate(entry: TableEntry, to: RunningProgram): Update {
   return { type: exists ? UpdateType.MODIFY : UpdateType.INSERT, entity: { tableEntry } };
 }
 
-function keyIn(to: RunningProgram, entry: TableEntry): string {
-  const table = to.tables.byId.get(entry.tableId)!;
-  return (
-    [...table.entries.values()].find(
-      ({ match, priority }) =>
-        priority === entry.priority &&
-        match.length === entry.match.length &&
-        Buffer.from(entityCodec.encode({ tableEntry: { match } })).equals(
-          entityCodec.encode({ tableEntry: { match: entry.match } }),
-        ),
-    )?.key ?? ''
-  );
+/** An entry's key in the new program; one that has no such table or fields gets an answer when it is written. */
+function keyIn(to: RunningProgram, { tableId, match, priority }: TableEntry): string {
+  try {
+    return matchKey(to.tables.parseMatch(to.tables.require(tableId).info, match), priority);
+  } catch {
+    return '';
+  }
 }
 
 function defaults(from: RunningProgram): Entity[] {

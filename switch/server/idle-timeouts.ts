@@ -70,6 +70,7 @@ export class IdleTimeouts {
   }
 }
 
-function noticeOf({ info }: TableState, { match, priority, notes }: StoredEntry): TableEntry {
-  return tableEntry.create({ tableId: info.id, match, priority, ...notes });
+function noticeOf(table: TableState, entry: StoredEntry): TableEntry {
+  const { priority, notes } = entry;
+  return tableEntry.create({ tableId: table.info.id, match: table.matchOf(entry), priority, ...notes });
 }

@@ -114,7 +114,8 @@ export class RunningProgram {
     for (const update of updates) {
       try {
         mayWrite(update.entity);
-        undos.push(this.writeOne(update));
+        const undo = this.writeOne(update);
+        if (atomicity !== Atomicity.CONTINUE_ON_ERROR) undos.push(undo);
         outcomes.push(undefined);
       } catch (error) {
         outcomes.push(toRpcError(error));

@@ -91,41 +91,51 @@ function allOnes(field: FieldInfo): bigint {
   return (1n << BigInt(field.widthBits)) - 1n;
 }
 
+// Functions of their own: entries are parsed by the ten thousands, and closures for what hardly ever happens are not free.
+
+const MUST_BE_OMITTED = 'a field that matches everything must be left out';
+
+function invalid(where: string, what: string): RpcError {
+  return new RpcError('INVALID_ARGUMENT', `${where}: ${what}`);
+}
+
+function wrongKind(field: MatchFieldInfo, where: string): RpcError {
+  return invalid(where, `it is matched as ${field.kind}, and that is what must be set`);
+}
+
 function parseFieldMatch(values: FieldValues, field: MatchFieldInfo, match: FieldMatch, where: string): MatchValue {
-  const invalid = (what: string): RpcError => new RpcError('INVALID_ARGUMENT', `${where}: ${what}`);
-  const mustBeOmitted = 'a field that matches everything must be left out';
-  const wrongKind = (): RpcError => invalid(`it is matched as ${field.kind}, and that is what must be set`);
   switch (field.kind) {
     case 'exact':
-      if (match.exact === undefined) throw wrongKind();
+      if (match.exact === undefined) throw wrongKind(field, where);
       return { kind: 'exact', value: values.decode(match.exact.value, field, where) };
     case 'optional':
-      if (match.optional === undefined) throw wrongKind();
+      if (match.optional === undefined) throw wrongKind(field, where);
       return { kind: 'optional', value: values.decode(match.optional.value, field, where) };
     case 'lpm': {
-      if (match.lpm === undefined) throw wrongKind();
+      if (match.lpm === undefined) throw wrongKind(field, where);
       const { prefixLen } = match.lpm;
       const value = values.decode(match.lpm.value, field, where);
-      if (prefixLen === 0) throw invalid(mustBeOmitted);
+      if (prefixLen === 0) throw invalid(where, MUST_BE_OMITTED);
       if (prefixLen < 0 || prefixLen > field.widthBits)
-        throw invalid(`a prefix of ${prefixLen} bits is not in 1..${field.widthBits}`);
-      if ((value & (allOnes(field) >> BigInt(prefixLen))) !== 0n) throw invalid('bits after the prefix must be 0');
+        throw invalid(where, `a prefix of ${prefixLen} bits is not in 1..${field.widthBits}`);
+      if ((value & (allOnes(field) >> BigInt(prefixLen))) !== 0n)
+        throw invalid(where, 'bits after the prefix must be 0');
       return { kind: 'lpm', value, prefixLength: prefixLen };
     }
     case 'ternary': {
-      if (match.ternary === undefined) throw wrongKind();
+      if (match.ternary === undefined) throw wrongKind(field, where);
       const value = values.decode(match.ternary.value, field, where);
       const mask = values.decode(match.ternary.mask, field, where);
-      if (mask === 0n) throw invalid(mustBeOmitted);
-      if ((value & ~mask) !== 0n) throw invalid('bits outside of the mask must be 0');
+      if (mask === 0n) throw invalid(where, MUST_BE_OMITTED);
+      if ((value & ~mask) !== 0n) throw invalid(where, 'bits outside of the mask must be 0');
       return { kind: 'ternary', value, mask };
     }
     case 'range': {
-      if (match.range === undefined) throw wrongKind();
+      if (match.range === undefined) throw wrongKind(field, where);
       const low = values.decode(match.range.low, field, where);
       const high = values.decode(match.range.high, field, where);
-      if (low > high) throw invalid('the low end is above the high end');
-      if (low === 0n && high === allOnes(field)) throw invalid(mustBeOmitted);
+      if (low > high) throw invalid(where, 'the low end is above the high end');
+      if (low === 0n && high === allOnes(field)) throw invalid(where, MUST_BE_OMITTED);
       return { kind: 'range', low, high };
     }
   }

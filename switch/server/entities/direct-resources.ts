@@ -137,10 +137,11 @@ function current(table: TableState, owner: Owner): Owner {
   return owner === 'default' ? owner : table.entries.get(owner.key)!;
 }
 
-function keyOf({ info }: TableState, owner: Owner): TableEntry {
+function keyOf(table: TableState, owner: Owner): TableEntry {
+  const tableId = table.info.id;
   return owner === 'default'
-    ? tableEntry.create({ tableId: info.id, isDefaultAction: true })
-    : tableEntry.create({ tableId: info.id, match: owner.match, priority: owner.priority });
+    ? tableEntry.create({ tableId, isDefaultAction: true })
+    : tableEntry.create({ tableId, match: table.matchOf(owner), priority: owner.priority });
 }
 
 function readCounter({ control }: TableState, owner: Owner): CounterValue {

@@ -11,10 +11,10 @@ import { RpcError } from '../rpc-error.ts';
 import { actionMessage, parseAction } from '../validation.ts';
 import type { ProfileState, ProfileUse } from './profile-state.ts';
 
-/** The action of an entry, for the device and as reads give it back. */
+/** The action of an entry, for the device and, where that does not say it all, as reads give it back. */
 export interface ParsedTableAction {
   readonly action: EntryAction;
-  readonly message: TableAction;
+  readonly message: TableAction | undefined;
   readonly use: ProfileUse | undefined;
 }
 
@@ -32,9 +32,7 @@ export function parseTableAction(
   if (profile === undefined) {
     if (given.action === undefined)
       throw new RpcError('INVALID_ARGUMENT', `Table ${table.name} is a direct table: its entries take an action`);
-    const call = parseAction(values, table, given.action, 'entry');
-    const { action } = table.actionById.get(given.action.actionId)!;
-    return { action: call, message: { action: actionMessage(values, action, call) }, use: undefined };
+    return { action: parseAction(values, table, given.action, 'entry'), message: undefined, use: undefined };
   }
   const parsed = parseIndirect(values, table, profile, given);
   profile.checkUse(parsed.use, before);

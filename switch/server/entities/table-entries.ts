@@ -7,7 +7,6 @@ import {
   checkPriority,
   counterMessage,
   matchKey,
-  matchMessage,
   meterMessage,
   parseAction,
   parseCounterData,
@@ -59,7 +58,6 @@ export class TableEntries implements EntityKind<TableEntry> {
     const direct = parseDirect(info, entity);
     this.put(table, match, direct, parsed.action, {
       key,
-      match: matchMessage(this.tables.values, info.fields, match),
       priority: entity.priority,
       action: parsed.message,
       notes: notesOf(entity),
@@ -108,7 +106,7 @@ export class TableEntries implements EntityKind<TableEntry> {
     const before = directOf(table, entry.handle);
     this.change(table, entry, parsed?.action ?? entry.handle.action, {
       ...entry,
-      action: parsed?.message ?? entry.action,
+      action: parsed === undefined ? entry.action : parsed.message,
       profileUse: parsed === undefined ? entry.profileUse : parsed.use,
       notes: entry.isConst ? entry.notes : notesOf(entity),
       idleSinceUs: this.nowUs(),
@@ -217,7 +215,7 @@ export class TableEntries implements EntityKind<TableEntry> {
       if (filter.priority !== 0 && entry.priority !== filter.priority) continue;
       if (filter.controllerMetadata !== 0n && entry.notes.controllerMetadata !== filter.controllerMetadata) continue;
       if (metadata.length > 0 && !metadata.equals(entry.notes.metadata)) continue;
-      if (actionId !== undefined && entry.action.action?.actionId !== actionId) continue;
+      if (actionId !== undefined && table.entryActionOf(entry).action?.actionId !== actionId) continue;
       entities.push({ tableEntry: entryMessage(table, entry, filter, this.nowUs()) });
     }
     return entities;
@@ -271,28 +269,21 @@ function restoreDirect({ info, control }: TableState, handle: EntryHandle, { cou
   if (info.directMeter !== undefined) control.configureMeter(handle, meter);
 }
 
-function notesOf(entity: TableEntry): EntryNotes {
-  return {
-    metadata: entity.metadata,
-    controllerMetadata: entity.controllerMetadata,
-    idleTimeoutNs: entity.idleTimeoutNs,
-  };
+function notesOf({ metadata, controllerMetadata, idleTimeoutNs }: TableEntry): EntryNotes {
+  if (metadata.length === 0 && controllerMetadata === 0n && idleTimeoutNs === 0n) return NO_NOTES;
+  return { metadata, controllerMetadata, idleTimeoutNs };
 }
 
-function entryMessage(
-  { info, control }: TableState,
-  entry: StoredEntry,
-  filter: TableEntry,
-  nowUs: number,
-): TableEntry {
+function entryMessage(table: TableState, entry: StoredEntry, filter: TableEntry, nowUs: number): TableEntry {
+  const { info, control } = table;
   const counter = filter.counterData && info.directCounter && control.counter(entry.handle);
   const meter = filter.meterConfig && info.directMeter && control.meterConfig(entry.handle);
   const withTime = filter.timeSinceLastHit !== undefined && info.supportsIdleTimeout;
   return tableEntry.create({
     tableId: info.id,
-    match: entry.match,
+    match: table.matchOf(entry),
     priority: entry.priority,
-    action: entry.action,
+    action: table.entryActionOf(entry),
     counterData: counter && counterMessage(counter),
     meterConfig: meterMessage(meter),
     timeSinceLastHit: withTime ? { elapsedNs: BigInt(nowUs - control.lastHitUs(entry.handle)) * 1000n } : undefined,

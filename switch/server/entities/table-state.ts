@@ -17,13 +17,13 @@ export interface EntryNotes {
 
 export const NO_NOTES: EntryNotes = { metadata: new Uint8Array(0), controllerMetadata: 0n, idleTimeoutNs: 0n };
 
-/** An entry as the protocol sees it: everything canonical, as reads give it back. */
+/** What the protocol knows of an entry beside what the device has: little, since there may be very many. */
 export interface StoredEntry {
   readonly key: string;
   readonly handle: EntryHandle;
-  readonly match: FieldMatch[];
   readonly priority: number;
-  readonly action: TableAction;
+  /** As it was written, in tables with an action profile; elsewhere the device's own action says it all. */
+  readonly action: TableAction | undefined;
   readonly notes: EntryNotes;
   /** Declared `const` by the program: only direct resources change. */
   readonly isConst: boolean;
@@ -51,9 +51,8 @@ export class TableState {
       this.store({
         key: matchKey(match, handle.priority),
         handle,
-        match: matchMessage(values, info.fields, match),
         priority: handle.priority,
-        action: this.actionOf(handle.action),
+        action: undefined,
         notes: NO_NOTES,
         // Entries that the program begins with may be changed unless its table is const; bmv2's JSON cannot say so of a single entry.
         isConst: info.isConst,
@@ -75,7 +74,17 @@ export class TableState {
     return entry;
   }
 
-  /** An action of the program's own entries and defaults as a message. */
+  /** An entry's key as a message: canonical, as reads give it back. */
+  matchOf({ handle }: StoredEntry): FieldMatch[] {
+    return matchMessage(this.values, this.info.fields, this.fromControl(handle.match));
+  }
+
+  /** An entry's action as a message. */
+  entryActionOf({ action, handle }: StoredEntry): TableAction {
+    return action ?? this.actionOf(handle.action);
+  }
+
+  /** An action of the device as a message. */
   actionOf(action: EntryAction): TableAction {
     if ('selector' in action)
       return {
