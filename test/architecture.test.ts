@@ -39,6 +39,7 @@ const PACKAGE_HOMES: Record<string, readonly string[]> = {
   protobufjs: ['wire'],
   fastify: ['controller/api'],
   'better-sqlite3': ['controller/store'],
+  koffi: ['switch/ports/linux'],
 };
 
 const MAX_LINES = 600;
