@@ -46,60 +46,74 @@ def run_in_root(*command):
     subprocess.run(command, check=True, capture_output=True, text=True)
 
 
-def build(plan):
-    net = Mininet(controller=None, build=False, waitConnected=False)
-    root = Node('root', inNamespace=False)
-    bridge = plan['management']['bridge']
-    run_in_root('ip', 'link', 'add', 'name', bridge, 'type', 'bridge')
-    length = plan['management']['prefixLength']
-    run_in_root('ip', 'address', 'add', '%s/%d' % (plan['management']['address'], length), 'dev', bridge)
-    run_in_root('ip', 'link', 'set', 'dev', bridge, 'up')
-    nodes = {}
-    for planned in plan['nodes']:
-        if planned['kind'] == 'switch':
-            node = net.addSwitch(planned['name'], cls=FabricSwitch, inNamespace=True, dpid='%016x' % planned['deviceId'])
-        else:
-            node = net.addHost(planned['name'], cls=Host, ip=planned['ip'] + '/32', mac=planned['mac'])
-        nodes[planned['name']] = node
-        for command in planned['before']:
-            run(node, command)
-    for link in plan['links']:
-        a, b = link['a'], link['b']
-        net.addLink(
-            nodes[a['node']], nodes[b['node']], cls=Link, cls1=ShapedIntf, cls2=ShapedIntf,
-            port1=a['port'], port2=b['port'], intfName1=a['device'], intfName2=b['device'])
-    for planned in plan['nodes']:
-        management = planned['management']
-        node = nodes[planned['name']]
-        Link(node, root, intfName1=management['device'], intfName2=management['rootDevice'])
-        run_in_root('ip', 'link', 'set', 'dev', management['rootDevice'], 'master', bridge, 'up')
-    net.build()
-    for planned in plan['nodes']:
-        node = nodes[planned['name']]
-        for command in planned['after']:
-            run(node, command)
-        device = planned['management']['device']
-        run(node, ['ip', 'address', 'add', '%s/%d' % (planned['management']['address'], length), 'dev', device])
-        run(node, ['ip', 'link', 'set', 'dev', device, 'up'])
-    # The queue lengths have to be there first: the shaper takes them over.
-    for link in plan['links']:
-        for end in (link['a'], link['b']):
-            node = nodes[end['node']]
-            result = node.intf(end['device']).config(bw=link['rateMbitPerSecond'], txo=False, rxo=False)
-            problems = [text for text in (result or {}).get('tcoutputs', []) if text.strip()]
-            if problems:
-                raise RuntimeError('%s: %s' % (node.name, problems[0].strip()))
-    net.start()
-    return net, root, {name: node.pid for name, node in nodes.items()}
+class Network:
+    """What was built so far can be taken down at any time."""
 
+    def __init__(self, plan):
+        self.plan = plan
+        self.net = None
+        self.root = None
+        self.nodes = {}
 
-def take_down(net, root, bridge):
-    """Namespaces go with their shells, and devices with the namespaces."""
-    if net is not None:
-        net.stop()
-    if root is not None:
-        root.terminate()
-    subprocess.run(['ip', 'link', 'delete', 'dev', bridge], capture_output=True)
+    @property
+    def pids(self):
+        return {name: node.pid for name, node in self.nodes.items()}
+
+    def build(self):
+        plan, nodes = self.plan, self.nodes
+        self.net = net = Mininet(controller=None, build=False, waitConnected=False)
+        self.root = root = Node('root', inNamespace=False)
+        bridge = plan['management']['bridge']
+        length = plan['management']['prefixLength']
+        run_in_root('ip', 'link', 'add', 'name', bridge, 'type', 'bridge')
+        run_in_root('ip', 'address', 'add', '%s/%d' % (plan['management']['address'], length), 'dev', bridge)
+        run_in_root('ip', 'link', 'set', 'dev', bridge, 'up')
+        for planned in plan['nodes']:
+            name = planned['name']
+            if planned['kind'] == 'switch':
+                nodes[name] = net.addSwitch(
+                    name, cls=FabricSwitch, inNamespace=True, dpid='%016x' % planned['deviceId'])
+            else:
+                nodes[name] = net.addHost(name, cls=Host, ip=planned['ip'] + '/32', mac=planned['mac'])
+            for command in planned['before']:
+                run(nodes[name], command)
+        for link in plan['links']:
+            a, b = link['a'], link['b']
+            net.addLink(
+                nodes[a['node']], nodes[b['node']], cls=Link, cls1=ShapedIntf, cls2=ShapedIntf,
+                port1=a['port'], port2=b['port'], intfName1=a['device'], intfName2=b['device'])
+        for planned in plan['nodes']:
+            management = planned['management']
+            Link(nodes[planned['name']], root, intfName1=management['device'], intfName2=management['rootDevice'])
+            run_in_root('ip', 'link', 'set', 'dev', management['rootDevice'], 'master', bridge, 'up')
+        net.build()
+        for planned in plan['nodes']:
+            node = nodes[planned['name']]
+            for command in planned['after']:
+                run(node, command)
+            device = planned['management']['device']
+            run(node, ['ip', 'address', 'add', '%s/%d' % (planned['management']['address'], length), 'dev', device])
+            run(node, ['ip', 'link', 'set', 'dev', device, 'up'])
+        # The queue lengths have to be there first: the shaper takes them over.
+        for link in plan['links']:
+            for end in (link['a'], link['b']):
+                node = nodes[end['node']]
+                result = node.intf(end['device']).config(bw=link['rateMbitPerSecond'], txo=False, rxo=False)
+                problems = [text for text in (result or {}).get('tcoutputs', []) if text.strip()]
+                if problems:
+                    raise RuntimeError('%s: %s' % (node.name, problems[0].strip()))
+        net.start()
+
+    def take_down(self):
+        """Namespaces go with their shells, and devices with the namespaces; the bridge is in nobody's."""
+        try:
+            if self.net is not None:
+                self.net.stop()
+            if self.root is not None:
+                self.root.terminate()
+        finally:
+            subprocess.run(
+                ['ip', 'link', 'delete', 'dev', self.plan['management']['bridge']], capture_output=True, check=False)
 
 
 def main():
@@ -113,32 +127,38 @@ def main():
         answers.flush()
 
     def end(_signal, _frame):
+        # Once: a second signal must not interrupt taking down.
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
         sys.exit(0)
 
     signal.signal(signal.SIGTERM, end)
     # The terminal's Ctrl-C is for the program that started this one, which stops things in order.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     setLogLevel('error')
-    net = root = None
+    network = Network(plan)
     try:
-        net, root, pids = build(plan)
-        answer(event='ready', pids=pids)
-        for line in commands:
-            command = json.loads(line)['command']
-            if command == 'stop':
-                break
-            if command == 'cli':
-                setLogLevel('info')
-                signal.signal(signal.SIGINT, signal.default_int_handler)
-                CLI(net)
-                signal.signal(signal.SIGINT, signal.SIG_IGN)
-                answer(event='cli ended')
-    except Exception as problem:  # pylint: disable=broad-except
-        text = getattr(problem, 'stderr', None) or str(problem)
-        answer(event='failed', message=text.strip())
+        # The signal may come at any point of the inner block, its end included: the outer one takes down in any case.
+        try:
+            network.build()
+            answer(event='ready', pids=network.pids)
+            for line in commands:
+                command = json.loads(line)['command']
+                if command == 'stop':
+                    break
+                if command == 'cli':
+                    setLogLevel('info')
+                    signal.signal(signal.SIGINT, signal.default_int_handler)
+                    CLI(network.net)
+                    signal.signal(signal.SIGINT, signal.SIG_IGN)
+                    setLogLevel('error')
+                    answer(event='cli ended')
+        except Exception as problem:  # pylint: disable=broad-except
+            text = getattr(problem, 'stderr', None) or str(problem)
+            answer(event='failed', message=text.strip())
+        finally:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        take_down(net, root, plan['management']['bridge'])
+        network.take_down()
         try:
             answer(event='stopped')
         except OSError:
