@@ -23,6 +23,9 @@ const COMPILE_TIMEOUT_MS = 120_000;
 const OTHER_ARCHITECTURE =
   /#include\s*[<"](?:bmv2\/|dpdk\/)?(psa|pna|ebpf_model|ubpf_model|xdp_model|tna|t2na)\.p4[>"]/;
 
+/** What p4c says to programs that are no packages of v1model. */
+const NOT_FOR_V1MODEL = /does not contain a `main' module|main package does not match the expected model/;
+
 function main(): Promise<void> {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
@@ -78,8 +81,11 @@ async function runTest(path: string, compiler: string | undefined, output: strin
     if (other !== undefined) return { kind: 'skipped', reason: `for ${other}, not v1model` };
     if (compiler === undefined)
       return { kind: 'unsupported', reason: 'no compiled JSON, and no p4c-bm2-ss on the PATH' };
-    const failure = await compile(compiler, source, text, output);
-    if (failure !== undefined) return { kind: 'unsupported', reason: `p4c-bm2-ss: ${failure}` };
+    const complaint = await compile(compiler, source, text, output);
+    if (complaint !== undefined) {
+      const skipped = NOT_FOR_V1MODEL.test(complaint);
+      return { kind: skipped ? 'skipped' : 'unsupported', reason: `p4c-bm2-ss: ${complaint}` };
+    }
     compiled = output;
   }
   try {
@@ -99,8 +105,8 @@ async function compile(compiler: string, source: string, text: string, output: s
     await run(compiler, [...dialect, '--arch', 'v1model', '-o', output, source], { timeout: COMPILE_TIMEOUT_MS });
     return undefined;
   } catch (error) {
-    const output = String((error as { stderr?: unknown }).stderr ?? error).split('\n');
-    return output.find((line) => line.includes('error')) ?? output[0];
+    const said = String((error as { stderr?: unknown }).stderr ?? error).split('\n');
+    return said.find((line) => /error\b|`main' module/.test(line)) ?? said[0];
   }
 }
 

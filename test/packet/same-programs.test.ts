@@ -128,6 +128,36 @@ describe.skipIf(missing.length > 0)(
       });
     });
 
+    it('with stacks, unions, fields of variable length and saturating numbers', async () => {
+      await onBoth('header-kinds', async (ours, theirs, random) => {
+        const insert = async (table: string, match: MatchValue[], priority: number, name: string, params: bigint[]) => {
+          const info = ours.p4Info.tables.require(table);
+          const action = { action: ours.p4Info.actions.require(name).name, params };
+          for (const device of [ours, theirs]) await device.insert({ table: info, match, priority, action });
+        };
+        await insert('labels', [{ kind: 'exact', value: 1n }], 0, 'push_label', [9n]);
+        await insert('labels', [{ kind: 'exact', value: 2n }], 0, 'pop_label', []);
+        const level = (mask: bigint): MatchValue[] => [
+          { kind: 'ternary', value: 0n, mask },
+          { kind: 'range', low: 3n, high: 12n },
+        ];
+        await insert('levels', level(8n), 20, 'set_level', [0x5000n]);
+        await insert('levels', level(1n), 10, 'set_level', [0x9000n]);
+        const large = 0xfdn << 120n;
+        await insert('route', [{ kind: 'lpm', value: large, prefixLength: 9 }], 0, 'forward', [6n]);
+        const frames = Array.from({ length: 1_500 }, (): SentFrame => {
+          const frame = Buffer.from(Array.from({ length: 60 }, () => random.below(256)));
+          frame[0] = random.below(5);
+          frame[1] = random.below(random.chance(0.1) ? 256 : frame[0] === 2 ? 36 : 4);
+          if (frame[0] === 1)
+            for (let at = 2; at < 26; at += 4) frame.writeUInt32BE((random.below(3) << 12) | random.below(512), at);
+          if (random.chance(0.5)) frame[2] = 0xfd;
+          return { port: 2, frame: Uint8Array.from(frame.subarray(0, 20 + random.below(41))) };
+        });
+        expect(await differences(ours, theirs, frames, PORT_CPU)).toEqual([]);
+      });
+    });
+
     it('with what hangs on entries', async () => {
       await onBoth('resources', async (ours, theirs, random) => {
         const names = [(7n << 64n) | 0x1234n, (8n << 64n) | 0x1234n, 0n];
