@@ -36,6 +36,8 @@ export type ReconcilerEvent =
 const MAX_PASSES = 3;
 /** Batches are this many times smaller after one whose outcome the switch did not tell. */
 const BATCH_DIVISOR = 4;
+/** While a switch works on one batch, the next one is on its way. */
+const BATCHES_UNDER_WAY = 2;
 // Of google.rpc.Code.
 const NOT_FOUND = 5;
 const ALREADY_EXISTS = 6;
@@ -252,22 +254,48 @@ export class Reconciler {
     });
     const known = new Map([...this.desired.entities.values()].map((wanted) => [wanted.entity, wanted]));
     for (const phase of phases) {
-      let surprise: WriteOutcome | undefined;
-      for (let start = 0; start < phase.length; start += this.batchSize) {
-        const batch = phase.slice(start, start + this.batchSize);
-        const outcome = await this.connection.write(batch);
-        if (outcome.kind === 'applied' || failedOnlyWith(outcome, UpdateType.DELETE, NOT_FOUND)) {
-          applyUpdates(actual, batch, known);
-          count(counts, batch);
-          // A slow switch may still be at a batch that we gave up: what it has done of it is no reason to stop.
-        } else if (failedOnlyWith(outcome, UpdateType.INSERT, ALREADY_EXISTS)) surprise = outcome;
-        else return outcome;
-      }
-      if (surprise !== undefined) return surprise;
+      const outcome = await this.writePhase(phase, (batch) => {
+        applyUpdates(actual, batch, known);
+        count(counts, batch);
+      });
+      if (outcome.kind !== 'applied') return outcome;
     }
     if (this.actual !== actual) return { kind: 'unknown', error: this.lost() };
     for (const key of this.own.keys()) if (!this.desired.entities.has(key) && !actual.has(key)) this.own.delete(key);
     return { kind: 'applied' };
+  }
+
+  /** Updates that do not depend on each other, in batches some of which are under way at the same time. */
+  private async writePhase(
+    updates: readonly Update[],
+    applied: (batch: readonly Update[]) => void,
+  ): Promise<WriteOutcome> {
+    const underWay: { readonly batch: readonly Update[]; readonly outcome: Promise<WriteOutcome> }[] = [];
+    let result: WriteOutcome = { kind: 'applied' };
+    let start = 0;
+    try {
+      for (;;) {
+        while (underWay.length < BATCHES_UNDER_WAY && start < updates.length) {
+          const batch = updates.slice(start, start + this.batchSize);
+          start += batch.length;
+          const outcome = this.connection.write(batch);
+          // It is awaited in its turn; until then its failure is not one that nobody handles.
+          outcome.catch(() => {});
+          underWay.push({ batch, outcome });
+        }
+        const next = underWay[0];
+        if (next === undefined) return result;
+        const outcome = await next.outcome;
+        underWay.shift();
+        if (outcome.kind === 'applied' || failedOnlyWith(outcome, UpdateType.DELETE, NOT_FOUND)) applied(next.batch);
+        // A slow switch may still be at a batch that we gave up: what it has done of it is no reason to stop.
+        else if (failedOnlyWith(outcome, UpdateType.INSERT, ALREADY_EXISTS)) result = outcome;
+        else return outcome;
+      }
+    } finally {
+      // Nothing of this may be under way when the switch is read again.
+      await Promise.allSettled(underWay.map(({ outcome }) => outcome));
+    }
   }
 
   private lost(): DdfError {
