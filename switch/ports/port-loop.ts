@@ -1,3 +1,4 @@
+import { reuseFrames } from '../runtime/frames.ts';
 import type { AfPacketPort } from './af-packet.ts';
 import { EFD_CLOEXEC_NONBLOCK, POLLIN } from './linux/abi.ts';
 import type { InterfaceControl } from './linux/interface.ts';
@@ -94,6 +95,7 @@ export class PortLoop {
       // Frames that leave may lie in the rings: they go first.
       this.flush();
       for (const port of this.ports) port.release();
+      reuseFrames();
     }
     this.idleTurns = taken > 0 ? 0 : this.idleTurns + 1;
     if (this.idleTurns <= IDLE_TURNS) setImmediate(this.turn);

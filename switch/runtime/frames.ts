@@ -3,21 +3,42 @@ import type { Frame } from '../ports/port.ts';
 /** Copies of packets are carved from slabs: one allocation of the engine for many frames. */
 const SLAB_BYTES = 256 * 1024;
 const LARGE_BYTES = SLAB_BYTES / 8;
+/** More than frames of one turn fill is not kept for the next. */
+const MAX_SPARE_SLABS = 64;
 
 let slab = new Uint8Array(SLAB_BYTES);
 let used = 0;
+/** Slabs that are full of frames in use, once {@link reuseFrames} has been called; and slabs that are not in use. */
+let full: Uint8Array<ArrayBuffer>[] | undefined;
+let spare: Uint8Array<ArrayBuffer>[] = [];
 
 /** A frame that nobody else has; its bytes are zero or left over. */
 export function allocate(length: number): Frame {
   if (length > LARGE_BYTES) return new Uint8Array(length);
   if (used + length > SLAB_BYTES) {
-    slab = new Uint8Array(SLAB_BYTES);
+    full?.push(slab);
+    slab = spare.pop() ?? new Uint8Array(SLAB_BYTES);
     used = 0;
   }
   const frame = new Uint8Array(slab.buffer, used, length);
   // Word-aligned starts make copies cheaper.
   used += (length + 7) & ~7;
   return frame;
+}
+
+/**
+ * Says that nobody uses any of the frames that were allocated so far: the next ones take their memory. For programs in which frames end their lives at
+ * known moments; elsewhere the garbage collector finds out.
+ */
+export function reuseFrames(): void {
+  used = 0;
+  if (full === undefined) {
+    full = [];
+    return;
+  }
+  if (full.length === 0) return;
+  if (spare.length < MAX_SPARE_SLABS) spare = spare.concat(full);
+  full.length = 0;
 }
 
 /** The bytes from `start` to `end` of a frame, as a view: `subarray` without its detour over the species. */
