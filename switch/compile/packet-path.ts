@@ -89,7 +89,6 @@ if (jobs.length > 0) runJobs();
       code`const saved = new Uint32Array(phv.length);`,
       ...receive,
       this.replicate(),
-      this.copies(),
       this.send(),
       ...(this.layout.usage.clones ? [this.cloneIngress(), this.cloneEgress()] : []),
       ...(this.layout.usage.resubmits ? [this.resubmit()] : []),
@@ -145,26 +144,20 @@ send(port_, true);`,
     return code`if (${phv(digest)} !== 0) switch (${phv(digest)}) {\n${cases}\n}`;
   }
 
+  /** Copies of the packet as it is, without what it asked for. */
   private replicate(): Code {
     return code`function replicate(id) {
 ${this.fields.set('instanceType', code`${INSTANCE_REPLICATION}`)}
 const group = replication.group(id);
 ${this.tracing.tell(name('multicast'), code`id`, code`group === undefined ? 0 : group.count`)}
 if (group === undefined || group.count === 0) { statistics.dropped++; return; }
-copies(group, true);
-}`;
-  }
-
-  /** Copies of the packet as it is, without what it asked for. `last`: the packet itself goes no further. */
-  private copies(): Code {
-    return code`function copies(group, last) {
 const { ports, instances, count } = group;
 ${this.clearRequests()}
 if (count > 1) saved.set(phv);
 for (let i = 0; i < count; i++) {
 if (i > 0) phv.set(saved);
 ${this.fields.set('egressRid', code`instances[i]`)}
-send(ports[i], last && i === count - 1);
+send(ports[i], i === count - 1);
 }
 }`;
   }
