@@ -1,5 +1,5 @@
 import { type Entity, type Update, UpdateType } from '../../wire/p4runtime/messages.ts';
-import { type CanonicalEntity, canonicalEntity, ENTITY_KINDS, isPermanent } from './canonical.ts';
+import { type CanonicalEntity, canonicalEntity, ENTITY_KINDS, type EntityKind, isPermanent } from './canonical.ts';
 
 export interface KnownEntity extends CanonicalEntity {
   readonly entity: Entity;
@@ -12,8 +12,8 @@ export type EntityMap = ReadonlyMap<string, KnownEntity>;
 export function entityMap(entities: Iterable<Entity>): Map<string, KnownEntity> {
   const map = new Map<string, KnownEntity>();
   for (const entity of entities) {
-    const canonical = canonicalEntity(entity);
-    if (canonical !== undefined) map.set(canonical.key, { ...canonical, entity });
+    const known = knownEntity(entity);
+    if (known !== undefined) map.set(known.key, known);
   }
   return map;
 }
@@ -52,20 +52,13 @@ export function planWrites(desired: EntityMap, actual: EntityMap, options: DiffO
   const first = removed.filter(isCrowded);
   const last = removed.filter((known) => !isCrowded(known));
   const phases: Update[][] = [updates(UpdateType.DELETE, first)];
-  for (const kind of ENTITY_KINDS) {
-    const ofKind = (known: KnownEntity): boolean => known.kind === kind;
+  const [insertions, modifications, deletions] = [added, changed, last].map(byKind);
+  for (const kind of ENTITY_KINDS)
     phases.push([
-      ...updates(UpdateType.INSERT, added.filter(ofKind)),
-      ...updates(UpdateType.MODIFY, changed.filter(ofKind)),
+      ...updates(UpdateType.INSERT, insertions!.get(kind)!),
+      ...updates(UpdateType.MODIFY, modifications!.get(kind)!),
     ]);
-  }
-  for (const kind of [...ENTITY_KINDS].reverse())
-    phases.push(
-      updates(
-        UpdateType.DELETE,
-        last.filter((known) => known.kind === kind),
-      ),
-    );
+  for (const kind of [...ENTITY_KINDS].reverse()) phases.push(updates(UpdateType.DELETE, deletions!.get(kind)!));
   return phases.filter((phase) => phase.length > 0);
 }
 
@@ -76,14 +69,26 @@ export function planWrites(desired: EntityMap, actual: EntityMap, options: DiffO
 export function applyUpdates(
   actual: Map<string, KnownEntity>,
   applied: readonly Update[],
-  known: ReadonlyMap<Entity, CanonicalEntity> = new Map(),
+  known: ReadonlyMap<Entity, KnownEntity> = new Map(),
 ): void {
   for (const { type, entity } of applied) {
-    const canonical = entity === undefined ? undefined : (known.get(entity) ?? canonicalEntity(entity));
-    if (entity === undefined || canonical === undefined) continue;
-    if (type === UpdateType.DELETE || isReset(entity)) actual.delete(canonical.key);
-    else actual.set(canonical.key, { ...canonical, entity });
+    if (entity === undefined) continue;
+    const one = known.get(entity) ?? knownEntity(entity);
+    if (one === undefined) continue;
+    if (type === UpdateType.DELETE || isReset(entity)) actual.delete(one.key);
+    else actual.set(one.key, one);
   }
+}
+
+function knownEntity(entity: Entity): KnownEntity | undefined {
+  const canonical = canonicalEntity(entity);
+  return canonical && { ...canonical, entity };
+}
+
+function byKind(entities: readonly KnownEntity[]): ReadonlyMap<EntityKind, readonly KnownEntity[]> {
+  const groups = new Map<EntityKind, KnownEntity[]>(ENTITY_KINDS.map((kind) => [kind, []]));
+  for (const known of entities) groups.get(known.kind)!.push(known);
+  return groups;
 }
 
 function updates(type: UpdateType, known: readonly KnownEntity[]): Update[] {
@@ -97,11 +102,12 @@ function crowdedTables(
   tableSize: (tableId: number) => number,
 ): ReadonlySet<number> {
   const counts = new Map<number, number>();
-  for (const { kind, entity } of [...actual.values(), ...added]) {
-    if (kind !== 'table entry') continue;
-    const { tableId } = entity.tableEntry!;
-    counts.set(tableId, (counts.get(tableId) ?? 0) + 1);
-  }
+  for (const entities of [actual.values(), added])
+    for (const { kind, entity } of entities) {
+      if (kind !== 'table entry') continue;
+      const { tableId } = entity.tableEntry!;
+      counts.set(tableId, (counts.get(tableId) ?? 0) + 1);
+    }
   return new Set([...counts].filter(([tableId, count]) => count > tableSize(tableId)).map(([tableId]) => tableId));
 }
 
