@@ -134,6 +134,7 @@ export async function startStandaloneSwitch(options: StandaloneSwitchOptions): P
       attachments.push(attachment);
       attach(attachment, device, outputs);
       depths.set(port, end);
+      device.setPortUp(port, end.state === 'up');
       if (end.state === 'down') logger.warn({ port, interface: interfaceName }, 'the interface is down');
     }
 
@@ -159,7 +160,11 @@ export async function startStandaloneSwitch(options: StandaloneSwitchOptions): P
       libc,
       interfaces,
       attachments.map(({ end }) => end),
-      (end, state) => logger.warn({ interface: end.interfaceName }, `the interface is ${state}`),
+      (end, state) => {
+        logger.warn({ interface: end.interfaceName }, `the interface is ${state}`);
+        for (const attachment of attachments)
+          if (attachment.end === end) device.setPortUp(attachment.port, state === 'up');
+      },
     );
     undo.push(() => loop.stop());
     loop.start();
