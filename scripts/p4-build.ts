@@ -1,5 +1,6 @@
 /**
- * Compiles p4/fabric.p4 and writes p4/build/: fabric.json, fabric.p4info.txtpb, constants.ts and build.json.
+ * Compiles p4/fabric.p4 and writes p4/build/: fabric.json, fabric.p4info.txtpb, constants.ts and build.json. Then the programs of the conformance
+ * checks, each beside its source.
  *
  *     npm run p4:build               needs p4c (p4c-bm2-ss or p4c on the PATH)
  *     npm run p4:build -- --check    only says whether p4/build/ is what the sources make; compiles if p4c is there
@@ -23,6 +24,10 @@ import { DdfError, toDdfError } from '../base/errors.ts';
 export const P4_DIRECTORY = fileURLToPath(new URL('../p4', import.meta.url));
 export const BUILD_DIRECTORY = join(P4_DIRECTORY, 'build');
 
+/** What `npm run conformance` runs on switches; compiled by the same p4c. */
+export const CONFORMANCE_DIRECTORY = fileURLToPath(new URL('../test/conformance/program', import.meta.url));
+export const CONFORMANCE_PROGRAMS: readonly string[] = ['conformance', 'translation'];
+
 /** A P4 source: its name within p4/ and its text. */
 export interface P4Source {
   readonly name: string;
@@ -37,7 +42,7 @@ export interface BuildRecord {
 }
 
 export interface CompiledProgram {
-  readonly fabricJson: string;
+  readonly bmv2Json: string;
   readonly p4Info: string;
   readonly p4cVersion: string;
 }
@@ -52,8 +57,7 @@ export interface P4Compiler {
  * What p4c says of this program and nothing can silence: it gives every table a default action (NoAction if the source has none) and then
  * notes of a table with a selector that bmv2 ignores it. Any other warning fails the build.
  */
-const UNAVOIDABLE_WARNING =
-  /warning: Target does not support default_action for \S+\.ipv4_lpm \(due to action profiles\)$/;
+const UNAVOIDABLE_WARNING = /warning: Target does not support default_action for \S+\.(?:ipv4_lpm|one_shot_table|group_table|member_table) \(due to action profiles\)$/;
 
 export function p4Sources(directory: string = P4_DIRECTORY): P4Source[] {
   return readdirSync(directory)
@@ -156,23 +160,25 @@ export function compilerVersion(compiler: P4Compiler): string {
 }
 
 /** Throws INVALID_PROGRAM with p4c's own words when it refuses the program or warns about it. */
-export function compileFabric(compiler: P4Compiler): CompiledProgram {
+export function compileP4(compiler: P4Compiler, directory: string, name: string): CompiledProgram {
   const output = mkdtempSync(join(tmpdir(), 'ddf-p4-'));
+  const source = `${name}.p4`;
   try {
-    const jsonPath = join(output, 'fabric.json');
-    const p4InfoPath = join(output, 'fabric.p4info.txt');
+    const jsonPath = join(output, `${name}.json`);
+    const p4InfoPath = join(output, `${name}.p4info.txt`);
     const target = compiler.isDriver ? ['-b', 'bmv2', '-a', 'v1model', '-o', output] : ['-o', jsonPath];
-    // In p4/, so that source positions in the JSON are relative to it.
+    // In the directory of the source, so that source positions in the JSON are relative to it.
     const { status, stderr } = spawnSync(
       compiler.path,
-      [...target, '--std', 'p4-16', '--p4runtime-files', p4InfoPath, 'fabric.p4'],
-      { cwd: P4_DIRECTORY, encoding: 'utf8' },
+      [...target, '--std', 'p4-16', '--p4runtime-files', p4InfoPath, source],
+      { cwd: directory, encoding: 'utf8' },
     );
     const said = remainingDiagnostics(stderr);
+    const where = relative(join(P4_DIRECTORY, '..'), join(directory, source));
     if (status !== 0 || said !== '')
-      throw new DdfError('INVALID_PROGRAM', `p4c does not accept p4/fabric.p4:\n${said}`, { where: 'p4/fabric.p4' });
+      throw new DdfError('INVALID_PROGRAM', `p4c does not accept ${where}:\n${said}`, { where });
     return {
-      fabricJson: withoutMachinePaths(readFileSync(jsonPath, 'utf8'), P4_DIRECTORY),
+      bmv2Json: withoutMachinePaths(readFileSync(jsonPath, 'utf8'), directory),
       p4Info: readFileSync(p4InfoPath, 'utf8'),
       p4cVersion: compilerVersion(compiler),
     };
@@ -181,11 +187,28 @@ export function compileFabric(compiler: P4Compiler): CompiledProgram {
   }
 }
 
+export function compileFabric(compiler: P4Compiler): CompiledProgram {
+  return compileP4(compiler, P4_DIRECTORY, 'fabric');
+}
+
+/** Everything that is generated beside the sources of the conformance checks, by file name. */
+export function conformanceFiles(compiler: P4Compiler): Map<string, string> {
+  return new Map(
+    CONFORMANCE_PROGRAMS.flatMap((name) => {
+      const { bmv2Json, p4Info } = compileP4(compiler, CONFORMANCE_DIRECTORY, name);
+      return [
+        [`${name}.json`, bmv2Json],
+        [`${name}.p4info.txtpb`, p4Info],
+      ] as const;
+    }),
+  );
+}
+
 /** Everything in p4/build/, by file name. */
 export function buildFiles(sources: readonly P4Source[], program: CompiledProgram): Map<string, string> {
   const record: BuildRecord = { p4cVersion: program.p4cVersion, sourceDigest: sourceDigest(sources) };
   return new Map([
-    ['fabric.json', program.fabricJson],
+    ['fabric.json', program.bmv2Json],
     ['fabric.p4info.txtpb', program.p4Info],
     ['constants.ts', constantsModule(sourceNamed(sources, 'ids.p4'), sourceNamed(sources, 'sizes.p4'))],
     ['build.json', `${JSON.stringify(record, null, 2)}\n`],
@@ -212,7 +235,13 @@ function build(): void {
     });
   const files = buildFiles(p4Sources(), compileFabric(compiler));
   for (const [name, text] of files) writeFileSync(join(BUILD_DIRECTORY, name), text);
-  console.log(`wrote ${[...files.keys()].map((name) => `p4/build/${name}`).join(', ')}`);
+  const others = conformanceFiles(compiler);
+  for (const [name, text] of others) writeFileSync(join(CONFORMANCE_DIRECTORY, name), text);
+  const written = [
+    ...[...files.keys()].map((name) => `p4/build/${name}`),
+    ...[...others.keys()].map((name) => `test/conformance/program/${name}`),
+  ];
+  console.log(`wrote ${written.join(', ')}`);
 }
 
 function check(): void {
@@ -236,6 +265,9 @@ function check(): void {
   for (const [name, text] of buildFiles(sources, program))
     if (readFileSync(join(BUILD_DIRECTORY, name), 'utf8') !== text)
       throw stale(`p4/build/${name} is not what p4c makes`);
+  for (const [name, text] of conformanceFiles(compiler))
+    if (readFileSync(join(CONFORMANCE_DIRECTORY, name), 'utf8') !== text)
+      throw stale(`test/conformance/program/${name} is not what p4c makes`);
   console.log(`p4/build/ is what p4c ${program.p4cVersion} makes of these sources`);
 }
 

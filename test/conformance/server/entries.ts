@@ -123,7 +123,7 @@ export const ENTRIES: Checks<ServerContext> = {
       await context.pass(timeoutUs / 2);
       await context.exchange(primary, payload);
     }
-    await primary.settle(context.id(100));
+    await context.settle(primary, context.id(100));
     expect(primary.pending).toEqual([]);
 
     for (let round = 0; round < 2; round++) {
@@ -134,9 +134,9 @@ export const ENTRIES: Checks<ServerContext> = {
     // Nor when it is gone, and none is sent to others or about entries without a time-out.
     expect(await context.client.delete(entity(idleEntry()))).toBe(OK);
     await context.pass(timeoutUs * 3);
-    await primary.settle(context.id(100));
+    await context.settle(primary, context.id(100));
     expect(primary.pending).toEqual([]);
-    await backup.settle(undefined);
+    await context.settle(backup, undefined);
     expect(backup.pending.filter(({ idleTimeoutNotification }) => idleTimeoutNotification !== undefined)).toEqual([]);
   },
 };

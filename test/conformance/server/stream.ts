@@ -43,7 +43,7 @@ export const STREAM: Checks<ServerContext> = {
     const lists = () => primary.pending.filter((message) => message.digest !== undefined).length;
     // Not before it is enabled.
     await learn(1);
-    await primary.settle(context.id(100));
+    await context.settle(primary, context.id(100));
     expect(lists()).toBe(0);
     expect(await client.modify(digest({}))).toBe(NOT_FOUND);
     expect(await client.delete(digest({}))).toBe(NOT_FOUND);
@@ -65,7 +65,7 @@ export const STREAM: Checks<ServerContext> = {
     // Or one, when its time is over.
     primary.send(packetOut(probe({ address: 4 }), { digest: true }));
     await primary.nextOf('packet');
-    await primary.settle(context.id(100));
+    await context.settle(primary, context.id(100));
     await context.pass(400_000);
     const late = await primary.nextOf('digest');
     expect(learnedOf(late.data)).toEqual([[4, 0]]);
@@ -77,9 +77,9 @@ export const STREAM: Checks<ServerContext> = {
     primary.send(packetOut(probe({ address: 5 }), { digest: true }));
     await primary.nextOf('packet');
     await context.pass(400_000);
-    await primary.settle(context.id(100));
+    await context.settle(primary, context.id(100));
     expect(lists()).toBe(0);
-    await backup.settle(undefined);
+    await context.settle(backup, undefined);
     expect(backup.pending.filter((message) => message.digest !== undefined)).toEqual([]);
   },
 
@@ -100,12 +100,13 @@ export const STREAM: Checks<ServerContext> = {
     learn(2);
     expect((await addresses()).addresses).toEqual([2]);
     primary.send({ digestAck: { digestId: LEARNED, listId: first.listId } });
+    await context.settle(primary, context.id(100));
     learn(1);
     learn(2);
     learn(3);
     expect((await addresses()).addresses).toEqual([1]);
     expect((await addresses()).addresses).toEqual([3]);
-    await primary.settle(context.id(100));
+    await context.settle(primary, context.id(100));
     await context.pass(700_000);
     learn(2);
     expect((await addresses()).addresses).toEqual([2]);
@@ -119,7 +120,7 @@ export const STREAM: Checks<ServerContext> = {
     // Without a limit the time alone makes a list.
     expect(await client.modify(digest({ maxTimeoutNs: 300n * MS, maxListSize: 0, ackTimeoutNs: 0n }))).toBe(OK);
     for (let address = 1; address <= 20; address++) learn(address);
-    await primary.settle(context.id(100));
+    await context.settle(primary, context.id(100));
     await context.pass(400_000);
     expect((await addresses()).addresses).toEqual(Array.from({ length: 20 }, (_, i) => i + 1));
   },
@@ -136,7 +137,7 @@ export const STREAM: Checks<ServerContext> = {
     ];
     for (const each of wrong) {
       primary.send({ packet: { payload, metadata: each } });
-      await primary.settle(context.id(100));
+      await context.settle(primary, context.id(100));
       const kinds = primary.take().map((message) => message.error?.canonicalCode ?? 'no error');
       expect(kinds.length).toBeLessThanOrEqual(1);
       for (const kind of kinds) expect(kind).toBe(INVALID_ARGUMENT);
@@ -149,8 +150,8 @@ export const STREAM: Checks<ServerContext> = {
     const primary = await context.start();
     const backup = await context.newClient().contend(undefined);
     backup.send(packetOut(PACKET));
-    await backup.settle(undefined);
-    await primary.settle(context.id(100));
+    await context.settle(backup, undefined);
+    await context.settle(primary, context.id(100));
     expect(backup.pending.map((message) => message.error?.canonicalCode)).toBeOneOf([[], [PERMISSION_DENIED]]);
     expect(primary.pending).toEqual([]);
   },
@@ -170,7 +171,7 @@ export const STREAM: Checks<ServerContext> = {
     const { client, id, roleName, isForeign } = context;
     const backup = await context.newClient().contend(undefined);
     expect(await context.exchange(primary, PACKET)).toMatchObject([{ payload: PACKET }]);
-    await backup.settle(undefined);
+    await context.settle(backup, undefined);
     expect(backup.pending).toEqual([]);
     if (isForeign) return;
     // Roles get what passes their filter: here the packets with the tag 7.
@@ -189,7 +190,7 @@ export const STREAM: Checks<ServerContext> = {
       ['all', all, [7, 8]],
       ['none', none, []],
     ] as const) {
-      await stream.settle(id(1), { role: { name: roleName(name) } });
+      await context.settle(stream, id(1), { role: { name: roleName(name) } });
       const got = stream.pending.flatMap(({ packet }) => (packet === undefined ? [] : [received(packet).tag]));
       expect(got).toEqual(tags);
     }
