@@ -57,7 +57,8 @@ export interface P4Compiler {
  * What p4c says of this program and nothing can silence: it gives every table a default action (NoAction if the source has none) and then
  * notes of a table with a selector that bmv2 ignores it. Any other warning fails the build.
  */
-const UNAVOIDABLE_WARNING = /warning: Target does not support default_action for \S+\.(?:ipv4_lpm|one_shot_table|group_table|member_table) \(due to action profiles\)$/;
+const UNAVOIDABLE_WARNING =
+  /warning: Target does not support default_action for \S+\.(?:ipv4_lpm|one_shot_table|group_table|member_table) \(due to action profiles\)$/;
 
 export function p4Sources(directory: string = P4_DIRECTORY): P4Source[] {
   return readdirSync(directory)
