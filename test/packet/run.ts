@@ -255,20 +255,29 @@ class ScriptRun {
     });
   }
 
+  /** The order of several copies for one port is nobody's promise. */
   private async expect(port: number, spec: PacketSpec): Promise<void> {
+    const here = (): SentFrame[] => this.sent.filter((sent) => sent.port === port);
+    if (here().length === 0) this.sent.push(...(await this.device.takeLate()));
+    const sent = here().find(({ frame }) => this.isSame(frame, spec)) ?? here()[0];
+    if (sent === undefined) throw new Error(`Nothing left by port ${port}. ${await this.happened()}`);
+    this.sent.splice(this.sent.indexOf(sent), 1);
+    const { frame } = sent;
+    if (this.isSame(frame, spec)) return;
     const wanted = encodePacket(spec);
-    const place = (): number => this.sent.findIndex((sent) => sent.port === port);
-    if (place() < 0) this.sent.push(...(await this.device.takeLate()));
-    if (place() < 0) throw new Error(`Nothing left by port ${port}. ${await this.happened()}`);
-    const [{ frame }] = this.sent.splice(place(), 1) as [SentFrame];
-    const level = this.device.inRealTime ? queueLevelOffset(spec) : undefined;
-    if (level !== undefined && level < frame.length) wanted[level] = frame[level]!;
-    if (Buffer.compare(frame, wanted) === 0) return;
     const found = describePacket(frame, spec);
     const differences = describePacket(wanted, spec).flatMap((line, layer) =>
       line === found[layer] ? [] : [`wanted ${line}`, `found  ${found[layer] ?? 'nothing'}`],
     );
     throw new Error([`Another packet left by port ${port}:`, ...differences].join('\n'));
+  }
+
+  /** In real time it depends on the moment how full a queue is. */
+  private isSame(frame: Uint8Array, spec: PacketSpec): boolean {
+    const wanted = encodePacket(spec);
+    const level = this.device.inRealTime ? queueLevelOffset(spec) : undefined;
+    if (level !== undefined && level < frame.length) wanted[level] = frame[level]!;
+    return Buffer.compare(frame, wanted) === 0;
   }
 
   private async expectNothing(): Promise<void> {
