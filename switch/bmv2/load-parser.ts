@@ -39,8 +39,16 @@ export function loadParser(view: JsonView, names: Names, metadata: StandardMetad
   };
   stateViews.forEach((stateView, index) => {
     const state = states[index]!;
-    for (const item of stateView.get('transitions').items())
-      state.transitions.push(loadTransition(item, state, names, find(item.find('next_state'))));
+    const transitions = stateView
+      .get('transitions')
+      .items()
+      .map((item) => loadTransition(item, state, names, find(item.find('next_state'))));
+    // simple_switch takes the default when no other agrees, wherever it stands; of several the last.
+    const isDefault = (transition: ParserTransition): boolean => transition.parts.length === 0;
+    state.transitions.push(
+      ...transitions.filter((each) => !isDefault(each)),
+      ...transitions.filter(isDefault).slice(-1),
+    );
   });
   return { name: view.get('name').string(), initial: find(view.find('init_state')), states };
 }
@@ -68,7 +76,10 @@ function loadOperation(view: JsonView, context: ExpressionContext, metadata: Sta
     }
     case 'verify': {
       const [condition, error] = parameters.tuple(2) as [JsonView, JsonView];
-      return { kind: 'verify', condition: loadCondition(condition, context), error: loadData(error, context) };
+      // Old compilers wrote the error's number.
+      const code: DataExpression =
+        typeof error.raw === 'number' ? { kind: 'constant', value: BigInt(error.integer()) } : loadData(error, context);
+      return { kind: 'verify', condition: loadCondition(condition, context), error: code };
     }
     case 'advance':
       return { kind: 'advance', bits: loadData(parameters.tuple(1)[0]!, context) };

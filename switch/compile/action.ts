@@ -114,9 +114,7 @@ export function emitPrimitive(primitive: Primitive, scope: Scope, context: Actio
       if (primitive.header.metadata) return nothing;
       const zeros = primitive.header.fields
         .filter((field) => layout.isLive(field))
-        .flatMap((field) =>
-          Array.from({ length: wordCount(field.widthBits) }, (_, word) => code`${layout.word(field, word)} = 0;`),
-        );
+        .flatMap((field) => zeroWords(field, layout));
       const valid = layout.validityWord(primitive.header);
       const longer = lengthChange(layout, code`+=`, primitive.header);
       return code`if (${valid} === 0) { ${makeValid(primitive.header, layout)} ${longer} ${zeros} }`;
@@ -218,14 +216,31 @@ export function invalidateRivals(header: Header, layout: Layout): Code[] {
 
 /** What is live of a field: its words, and how long it is. */
 function copyField(target: HeaderField, source: HeaderField, layout: Layout): Code {
-  const count = layout.isLive(target) ? wordCount(target.widthBits) : 0;
-  const words = Array.from({ length: count }, (_, word) => {
-    const value = word < wordCount(source.widthBits) ? layout.word(source, word) : code`0`;
-    return code`${layout.word(target, word)} = ${value};`;
-  });
+  const words = layout.isLive(target) ? copyWords(target, source, layout) : [];
   if (target.length !== undefined && source.length !== undefined)
     words.push(code`${layout.word(target.length)} = ${layout.word(source.length)};`);
   return lines(words);
+}
+
+/** So many words are written one by one; more at once. */
+const MAX_UNROLLED = 16;
+
+function copyWords(target: HeaderField, source: HeaderField, layout: Layout): Code[] {
+  const [count, given] = [wordCount(target.widthBits), wordCount(source.widthBits)];
+  if (count === given && count > MAX_UNROLLED) {
+    const start = layout.place(source);
+    return [code`phv.copyWithin(${layout.place(target)}, ${start}, ${start + count});`];
+  }
+  return Array.from({ length: count }, (_, word) => {
+    const value = word < given ? layout.word(source, word) : code`0`;
+    return code`${layout.word(target, word)} = ${value};`;
+  });
+}
+
+function zeroWords(field: HeaderField, layout: Layout): Code[] {
+  const [start, count] = [layout.place(field), wordCount(field.widthBits)];
+  if (count > MAX_UNROLLED) return [code`phv.fill(0, ${start}, ${start + count});`];
+  return Array.from({ length: count }, (_, word) => code`${layout.word(field, word)} = 0;`);
 }
 
 function assignHeader(primitive: Extract<Primitive, { kind: 'assign-header' }>, layout: Layout): Code {

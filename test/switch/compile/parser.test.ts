@@ -108,6 +108,21 @@ describe('a parser', () => {
     expect(seen(0xff, 0xfff)).toBe(2);
   });
 
+  test('takes the default when nothing else agrees, wherever it stands', () => {
+    const device = parserProgram([
+      {
+        name: 'start',
+        operations: [extract('h')],
+        key: [field('h', 'a')],
+        transitions: [goTo('two'), on('0x01', 'one'), goTo('three')],
+      },
+      { name: 'one', operations: [set(hex(1))] },
+      { name: 'two', operations: [set(hex(2))] },
+      { name: 'three', operations: [set(hex(3))] },
+    ]);
+    expect([1, 2].map((a) => output(device, [a, 0, 0, 0, 0])[1])).toEqual([1, 3]);
+  });
+
   test('compares keys wider than a word, and signed ones by their bits', () => {
     const device = parserProgram([
       {

@@ -116,6 +116,15 @@ describe('a field of variable length', () => {
     }
   });
 
+  test('may be very long', () => {
+    const device = varying(
+      [call('add_header', named('header', 'g')), call('assign_header', named('header', 'g'), named('header', 'h'))],
+      { maxBytes: { h: 201 } },
+    );
+    const bytes = [200, ...Array.from({ length: 201 }, (_, i) => (i * 7 + 1) & 255)];
+    expect(output(device, [...bytes, 9])).toEqual([...report(ERROR.none), ...bytes, ...bytes.slice(1), 9]);
+  });
+
   test('takes part in hashes with the bits that it has', () => {
     const device = varying(
       [
