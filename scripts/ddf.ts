@@ -159,6 +159,8 @@ export async function main(commandLine: readonly string[]): Promise<number> {
     .option('--grpc <host:port>', 'where P4Runtime is served, port 0 for any', DEFAULT_GRPC_ADDRESS)
     .option('--admin <host:port>', 'where `ddf trace --admin` looks into the switch, port 0 for any (default: nowhere)')
     .option('--cpu-port <n>', 'port of packet-ins and packet-outs (default: 510)')
+    .option('--drop-port <n>', 'the port that means drop (default: 511)')
+    .option('--priority-queues <n>', 'queues per port; packets of a priority beyond them are dropped (default: 1)')
     .option('--pcap [directory]', 'capture every port: NAME_in.pcap and NAME_out.pcap (default: here)')
     .option('--loss <[port=]percent>', 'lose frames', collect)
     .option('--duplication <[port=]percent>', 'deliver frames twice', collect)

@@ -16,6 +16,8 @@ export interface RawSwitchOptions {
   readonly grpc?: string;
   readonly admin?: string;
   readonly cpuPort?: string;
+  readonly dropPort?: string;
+  readonly priorityQueues?: string;
   readonly pcap?: string | true;
   readonly loss?: readonly string[];
   readonly duplication?: readonly string[];
@@ -37,6 +39,8 @@ export interface SwitchOptions {
   /** Undefined: nobody can look into the switch. */
   readonly adminAddress: string | undefined;
   readonly cpuPort: number;
+  readonly dropPort: number;
+  readonly priorityQueues: number;
   readonly pcapDirectory: string | undefined;
   readonly seed: number;
   readonly logLevel: string;
@@ -45,8 +49,10 @@ export interface SwitchOptions {
 
 /** P4Runtime's own port (IANA), on this machine only. */
 export const DEFAULT_GRPC_ADDRESS = '127.0.0.1:9559';
-/** Ports are 9 bits in v1model; the last one means drop. */
-const DROP_PORT = 511;
+/** Ports are 9 bits in v1model; the last one means drop, unless another one does. */
+const LAST_PORT = 511;
+/** A packet's priority has 3 bits. */
+const MAX_PRIORITY_QUEUES = 8;
 const DEFAULT_REORDER_DELAY_US = 1000;
 const MAX_REORDER_DELAY_US = 10_000_000;
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'off'] as const;
@@ -60,7 +66,12 @@ export function parseSwitchOptions(raw: RawSwitchOptions): SwitchOptions {
     });
   if (!withProgram && (raw.program !== undefined || raw.p4info !== undefined))
     throw new DdfError('INVALID_OPTION', '--no-p4 contradicts --program and --p4info');
-  const cpuPort = wholeNumber('--cpu-port', raw.cpuPort ?? String(PORT_CPU), 1, DROP_PORT - 1);
+  const cpuPort = wholeNumber('--cpu-port', raw.cpuPort ?? String(PORT_CPU), 1, LAST_PORT);
+  const dropPort = wholeNumber('--drop-port', raw.dropPort ?? String(LAST_PORT), 0, LAST_PORT);
+  if (cpuPort === dropPort)
+    throw new DdfError('INVALID_OPTION', `--cpu-port ${cpuPort}: packets to this port are dropped`, {
+      remedy: 'Choose another one, or another --drop-port.',
+    });
   const grpcAddress = raw.grpc ?? DEFAULT_GRPC_ADDRESS;
   hostAndPort('--grpc', grpcAddress, 0);
   if (raw.admin !== undefined) hostAndPort('--admin', raw.admin, 0);
@@ -70,11 +81,13 @@ export function parseSwitchOptions(raw: RawSwitchOptions): SwitchOptions {
   return {
     programFile: raw.program,
     p4infoFile: raw.p4info,
-    ports: parsePorts(raw, cpuPort),
+    ports: parsePorts(raw, cpuPort, dropPort),
     deviceId: BigInt(wholeNumber('--device-id', raw.deviceId ?? '1', 0, Number.MAX_SAFE_INTEGER)),
     grpcAddress,
     adminAddress: raw.admin,
     cpuPort,
+    dropPort,
+    priorityQueues: wholeNumber('--priority-queues', raw.priorityQueues ?? '1', 1, MAX_PRIORITY_QUEUES),
     pcapDirectory: raw.pcap === true ? '.' : raw.pcap,
     seed: wholeNumber('--seed', raw.seed ?? '1', 0, MAX_SEED),
     logLevel: logLevel === 'off' ? 'silent' : logLevel,
@@ -82,15 +95,18 @@ export function parseSwitchOptions(raw: RawSwitchOptions): SwitchOptions {
   };
 }
 
-function parsePorts(raw: RawSwitchOptions, cpuPort: number): StandalonePort[] {
+function parsePorts(raw: RawSwitchOptions, cpuPort: number, dropPort: number): StandalonePort[] {
   const names = new Map<number, string>();
   for (const text of raw.interface ?? []) {
     const [, digits, name] = /^(\d{1,3})@(.*)$/s.exec(text) ?? [];
     if (digits === undefined || name === undefined)
       throw new DdfError('INVALID_OPTION', `-i ${text}: not PORT@INTERFACE`, { remedy: 'For example -i 1@veth1.' });
     const port = Number(digits);
-    if (port >= DROP_PORT)
-      throw new DdfError('INVALID_OPTION', `-i ${text}: ports are 0 to ${DROP_PORT - 1}, ${DROP_PORT} means drop`);
+    if (port > LAST_PORT) throw new DdfError('INVALID_OPTION', `-i ${text}: ports are 0 to ${LAST_PORT}`);
+    if (port === dropPort)
+      throw new DdfError('INVALID_OPTION', `-i ${text}: packets to port ${port} are dropped`, {
+        remedy: 'Choose another one with --drop-port.',
+      });
     if (port === cpuPort)
       throw new DdfError('INVALID_OPTION', `-i ${text}: port ${port} is the CPU port`, {
         remedy: 'Choose another one with --cpu-port.',

@@ -25,6 +25,9 @@ export interface StandalonePort {
 export interface StandaloneSwitchOptions {
   readonly deviceId: bigint;
   readonly cpuPort: number;
+  /** The port that means drop, and queues per port: as in DeviceOptions. */
+  readonly dropPort: number;
+  readonly priorityQueues: number;
   readonly ports: readonly StandalonePort[];
   /** Where P4Runtime is served: host:port, port 0 takes a free one. */
   readonly grpcAddress: string;
@@ -85,7 +88,7 @@ const CAPTURE_FLUSH_INTERVAL_MS = 500;
  * Throws PORT_UNAVAILABLE, ADDRESS_IN_USE, INVALID_OPTION, or what loading the program throws; nothing is left open then.
  */
 export async function startStandaloneSwitch(options: StandaloneSwitchOptions): Promise<StandaloneSwitch> {
-  const { logger, deviceId, cpuPort, program } = options;
+  const { logger, deviceId, cpuPort, dropPort, priorityQueues, program } = options;
   const undo: (() => unknown)[] = [];
   const undoAll = async (): Promise<void> => {
     for (let next = undo.pop(); next !== undefined; next = undo.pop()) await next();
@@ -103,6 +106,8 @@ export async function startStandaloneSwitch(options: StandaloneSwitchOptions): P
     const device = new Device({
       deviceId,
       cpuPort,
+      dropPort,
+      priorityQueues,
       clock: scheduler,
       random: random.fork('program'),
       queueDepth: (port) => depths.get(port)?.queueDepth() ?? 0,

@@ -10,7 +10,7 @@ const BURST_FRAMES = 64;
 const PAUSE_US = 50;
 /** Frames that have not come out by then are lost. */
 const PATIENCE_MS = 50;
-const WARM_UP_SECONDS = 1;
+const WARM_UP_SECONDS = 0.5;
 const LONGEST_WARM_UP_SECONDS = 20;
 
 export interface LoadResult {

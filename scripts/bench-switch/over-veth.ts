@@ -14,7 +14,7 @@ import { InterfaceControl } from '../../switch/ports/linux/interface.ts';
 import { loadLibc } from '../../switch/ports/linux/libc.ts';
 import { UpdateType } from '../../wire/p4runtime/messages.ts';
 import { findSimpleSwitch, SimpleSwitch } from '../simple-switch.ts';
-import { Load } from './load.ts';
+import { Load, type LoadResult } from './load.ts';
 import {
   arrivals,
   averageGrowth,
@@ -39,9 +39,11 @@ export interface VethResult {
 
 const DEVICE_ID = 1;
 const MTU_BYTES = 9500;
-const RUN_SECONDS = 2;
-/** Frames inside a switch at a time: what is reported is the best of them. simple_switch drops when 64 wait for one port. */
-const WINDOWS: readonly number[] = [48, 128, 512];
+const RUN_SECONDS = 1;
+/** What else a machine does comes and goes: what is reported is the best round, of either switch. */
+const ROUNDS = 3;
+/** Frames inside a switch at a time; the best counts here too. simple_switch drops when 64 wait for one port. */
+const WINDOWS: readonly number[] = [48, 128, 256];
 const MAX_LOST_SHARE = 0.001;
 const CABLES = [
   { port: UPSTREAM, near: 'up-switch', far: 'up-load' },
@@ -128,9 +130,11 @@ async function measure(target: Target, place: Place, load: Load): Promise<Rates>
     const rates: Rates = {};
     for (const frameBytes of FRAME_SIZES) {
       const schedule = arrivals(place, frameBytes);
-      const runs = WINDOWS.map((window) => ({ window, ...load.run(schedule, window, RUN_SECONDS) }));
-      const usable = runs.filter(({ lostShare }) => lostShare <= MAX_LOST_SHARE);
-      const best = (usable.length > 0 ? usable : runs).reduce((a, b) => (b.perSecond > a.perSecond ? b : a));
+      const rounds = Array.from({ length: ROUNDS }, () =>
+        WINDOWS.map((window) => ({ window, ...load.run(schedule, window, RUN_SECONDS) })),
+      );
+      const runs = WINDOWS.map((_, i) => bestOf(rounds.map((round) => round[i]!)));
+      const best = bestOf(runs);
       const expectedBytes = frameBytes + averageGrowth(place);
       if (Math.abs(best.bytesPerFrame - expectedBytes) > 1)
         throw new Error(`${target.name}: ${best.bytesPerFrame} bytes per frame came out, expected ${expectedBytes}`);
@@ -146,6 +150,12 @@ async function measure(target: Target, place: Place, load: Load): Promise<Rates>
   } finally {
     await running.stop();
   }
+}
+
+/** The fastest of those that lost next to nothing, if there are any. */
+function bestOf<R extends LoadResult>(runs: readonly R[]): R {
+  const usable = runs.filter(({ lostShare }) => lostShare <= MAX_LOST_SHARE);
+  return (usable.length > 0 ? usable : runs).reduce((a, b) => (b.perSecond > a.perSecond ? b : a));
 }
 
 function slowest(rates: readonly Rates[]): Rates {
