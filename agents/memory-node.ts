@@ -1,4 +1,3 @@
-import { statSync } from 'node:fs';
 import { DdfError } from '../base/errors.ts';
 import { formatPayloadId, type PayloadId } from '../objects/ids.ts';
 import { CODEC_XOR_ZSTD, deltaManifest, fullManifest } from '../objects/manifest.ts';
@@ -24,6 +23,7 @@ import {
   unknownRequest,
 } from './agent.ts';
 import { Outgoing } from './outgoing.ts';
+import { userFileBytes } from './store/import-file.ts';
 import type { StoredPayload } from './store/store.ts';
 
 /** Bytes that a delta may be longer than its target: headers of frames of 1 MiB. */
@@ -78,8 +78,7 @@ class MemoryNode {
   private async import({ objectId, version, path }: ImportVersion): Promise<StoredPayload> {
     if (version === 0) throw new DdfError('INVALID_REQUEST', 'versions start at 1', { where: 'version' });
     const { store } = this.core;
-    // A missing file is the import's to report; its size is only for the space.
-    const work = store.begin(statSync(path, { throwIfNoEntry: false })?.size ?? 0);
+    const work = store.begin(userFileBytes(path));
     let stored: StoredPayload;
     try {
       const { workers, name } = this.core.options;

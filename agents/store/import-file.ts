@@ -49,6 +49,11 @@ export function importFile(
   }
 }
 
+/** The file's size, to make room for it; 0 if there is none, which {@link importFile} says better. @throws DdfError INVALID_FILE for a path that leads nowhere */
+export function userFileBytes(source: string): number {
+  return onUserFile(source, () => statSync(source, { throwIfNoEntry: false })?.size ?? 0);
+}
+
 function copyAndHash(fd: number, source: string, target: string, onChunk: (doneBytes: number) => void): ObjectHashes {
   const copy = new HashedFile(target);
   try {

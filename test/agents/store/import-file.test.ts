@@ -2,7 +2,7 @@ import { appendFileSync, mkdtempSync, readFileSync, renameSync, rmSync, utimesSy
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { importFile } from '../../../agents/store/import-file.ts';
+import { importFile, userFileBytes } from '../../../agents/store/import-file.ts';
 import { CHUNK_BYTES, ChunkHasher } from '../../../objects/chunks.ts';
 
 let directory: string;
@@ -50,6 +50,15 @@ test.each([
       remedy: expect.stringMatching(/\.$/),
     }),
   );
+});
+
+test('the size of a file is asked for before it is read: paths that lead nowhere are refused there already', () => {
+  expect(userFileBytes(source)).toBe(content.length);
+  expect(userFileBytes(join(directory, 'nothing'))).toBe(0);
+  for (const path of [join(source, 'below-a-file'), 'a\u0000b', 'x'.repeat(5000)])
+    expect(() => userFileBytes(path)).toThrow(
+      expect.objectContaining({ code: 'INVALID_FILE', where: path, remedy: expect.any(String) }),
+    );
 });
 
 test.each([
