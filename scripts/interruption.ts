@@ -40,9 +40,14 @@ export class Interruption {
     clearInterval(stayAlive);
   }
 
+  /** One signal is somebody else's from now on. */
+  release(signal: (typeof SIGNALS)[number]): void {
+    process.off(signal, this.onSignal);
+  }
+
   /** Signals have their usual effect again. */
   end(): void {
-    for (const signal of SIGNALS) process.off(signal, this.onSignal);
+    for (const signal of SIGNALS) this.release(signal);
   }
 
   private readonly onSignal = (): void => {

@@ -79,11 +79,11 @@ async function commandLine(
 ): Promise<void> {
   say('');
   say(`Mininet's command line: exit or Ctrl-D ends it and everything. The fabric's REST API is at ${url}.`);
-  interruption.end();
+  interruption.release('SIGINT');
   const passOn = (): void => network.interrupt();
   process.on('SIGINT', passOn);
   try {
-    await network.commandLine();
+    await interruption.race(network.commandLine());
   } finally {
     process.off('SIGINT', passOn);
   }

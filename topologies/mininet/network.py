@@ -12,12 +12,15 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 
 from mininet.cli import CLI
 from mininet.link import Link, TCIntf
 from mininet.log import setLogLevel
 from mininet.net import Mininet
 from mininet.node import Host, Node, Switch
+
+TAKE_DOWN_SECONDS = 25
 
 
 class FabricSwitch(Switch):
@@ -106,14 +109,38 @@ class Network:
 
     def take_down(self):
         """Namespaces go with their shells, and devices with the namespaces; the bridge is in nobody's."""
+
+        def give_up(_signal, _frame):
+            raise TimeoutError
+
+        setLogLevel('error')
+        signal.signal(signal.SIGALRM, give_up)
+        signal.alarm(TAKE_DOWN_SECONDS)
         try:
             if self.net is not None:
                 self.net.stop()
             if self.root is not None:
                 self.root.terminate()
+        except Exception:  # pylint: disable=broad-except
+            # Mininet asks every shell to delete its devices, and fails or waits for ever for one that somebody has ended.
+            for pid in self.pids.values():
+                if pid is not None:
+                    os.kill(pid, signal.SIGKILL)
         finally:
+            signal.alarm(0)
             subprocess.run(
                 ['ip', 'link', 'delete', 'dev', self.plan['management']['bridge']], capture_output=True, check=False)
+
+
+def command_line(net):
+    """Mininet's own hands what is typed ahead to the command that runs; lines of a pipe are for itself."""
+    if sys.stdin.isatty():
+        CLI(net)
+        return
+    with tempfile.NamedTemporaryFile('w', encoding='utf-8') as script:
+        script.write(sys.stdin.read())
+        script.flush()
+        CLI(net, script=script.name)
 
 
 def main():
@@ -148,7 +175,7 @@ def main():
                 if command == 'cli':
                     setLogLevel('info')
                     signal.signal(signal.SIGINT, signal.default_int_handler)
-                    CLI(network.net)
+                    command_line(network.net)
                     signal.signal(signal.SIGINT, signal.SIG_IGN)
                     setLogLevel('error')
                     answer(event='cli ended')
