@@ -46,12 +46,12 @@ export function carryOver(from: RunningProgram, to: RunningProgram): void {
 function* stateOf(from: RunningProgram, to: RunningProgram): Generator<Update> {
   const insert = (entity: Entity): Update => ({ type: UpdateType.INSERT, entity });
   const modify = (entity: Entity): Update => ({ type: UpdateType.MODIFY, entity });
-  for (const kind of PROFILES) yield* from.read(kind).map(insert);
+  for (const kind of PROFILES) for (const entity of from.read(kind)) yield insert(entity);
   yield* ownEntriesThatAreGone(from, to);
   for (const { tableEntry } of from.read(ENTRIES)) yield entryUpdate(tableEntry!, to);
   yield* defaults(from).map(modify);
-  for (const kind of CELLS) yield* from.read(kind).filter(isNotInitial).map(modify);
-  for (const kind of OTHERS) yield* from.read(kind).map(insert);
+  for (const kind of CELLS) for (const entity of from.read(kind)) if (isNotInitial(entity)) yield modify(entity);
+  for (const kind of OTHERS) for (const entity of from.read(kind)) yield insert(entity);
 }
 
 /** Entries that the new program begins with and that controllers have deleted from the old one. */
@@ -96,7 +96,7 @@ function defaults(from: RunningProgram): Entity[] {
       ...(info.directCounter === undefined ? [] : [{ directCounterEntry: { tableEntry } }]),
       ...(info.directMeter === undefined ? [] : [{ directMeterEntry: { tableEntry } }]),
     ];
-    return wanted.flatMap((entity) => from.read(filter(entity)));
+    return wanted.flatMap((entity) => [...from.read(filter(entity))]);
   });
 }
 

@@ -29,12 +29,6 @@ export interface DeviceStream extends Contender {
   send(message: StreamMessageResponse): boolean;
 }
 
-export interface ReadOutcome {
-  readonly entities: Entity[];
-  /** One for each request of the batch; `undefined` for success. */
-  readonly outcomes: (RpcError | undefined)[];
-}
-
 /** Everything that P4Runtime keeps for one device: who is primary per role, the pipeline, the packets to and from the controller. */
 export class DeviceService {
   private readonly device: DeviceControl;
@@ -151,20 +145,24 @@ export class DeviceService {
         throw new RpcError('PERMISSION_DENIED', `Role ${role} may not write ${what}: role ${other.role} has it`);
   }
 
-  /** All at once, so that what is read is one state. Throws RpcError for the request as a whole. */
-  read(request: ReadRequest): ReadOutcome {
+  /**
+   * Entities as they are taken, since a request of a few bytes may ask for more than memory holds; what one member of the batch asks for of a table
+   * is one state all the same. Throws RpcError for the request as a whole.
+   * @returns one outcome for each member of the batch; `undefined` for success
+   */
+  *read(request: ReadRequest): Generator<Entity, (RpcError | undefined)[]> {
     const { scope } = this.requireRole(request.role, 0n);
     const program = this.pipeline.requireProgram();
-    const entities: Entity[] = [];
-    const outcomes = request.entities.map((filter) => {
+    const outcomes: (RpcError | undefined)[] = [];
+    for (const filter of request.entities) {
       try {
-        for (const entity of program.read(filter)) if (scope.covers(objectIdOf(entity))) entities.push(entity);
-        return undefined;
+        for (const entity of program.read(filter)) if (scope.covers(objectIdOf(entity))) yield entity;
+        outcomes.push(undefined);
       } catch (error) {
-        return toRpcError(error);
+        outcomes.push(toRpcError(error));
       }
-    });
-    return { entities, outcomes };
+    }
+    return outcomes;
   }
 
   /** Throws RpcError; the packet is dropped then. */

@@ -14,6 +14,7 @@ import { DdfError } from '../../base/errors.ts';
 import type { Logger } from '../../base/logger.ts';
 import type {
   CapabilitiesRequest,
+  Entity,
   ForwardingPipelineConfig,
   GetForwardingPipelineConfigRequest,
   ReadRequest,
@@ -183,11 +184,18 @@ async function read(
   call: ServerWritableStream<ReadRequest, ReadResponse>,
   find: (deviceId: bigint) => DeviceService,
 ): Promise<void> {
-  const { entities, outcomes } = find(call.request.deviceId).read(call.request);
-  for (let start = 0; start < entities.length; start += ENTITIES_PER_RESPONSE) {
+  const reading = find(call.request.deviceId).read(call.request);
+  let entities: Entity[] = [];
+  let next = reading.next();
+  for (; next.done !== true; next = reading.next()) {
+    entities.push(next.value);
+    if (entities.length < ENTITIES_PER_RESPONSE) continue;
     if (call.cancelled) return;
-    if (!call.write({ entities: entities.slice(start, start + ENTITIES_PER_RESPONSE) })) await drained(call);
+    if (!call.write({ entities })) await drained(call);
+    entities = [];
   }
+  if (entities.length > 0) call.write({ entities });
+  const outcomes = next.value;
   if (outcomes.some((outcome) => outcome !== undefined)) call.emit('error', statusOf(batchFailure(outcomes)));
   else call.end();
 }

@@ -132,8 +132,8 @@ export class RunningProgram {
     return this.dispatch(entity, (kind, value) => kind.write(type, value));
   }
 
-  /** The entities of one read request; throws RpcError. */
-  read(filter: Entity): Entity[] {
+  /** The entities of one read request; throws RpcError, at once or while they are taken. */
+  read(filter: Entity): Iterable<Entity> {
     return this.dispatch(filter, (kind, value) => kind.read(value));
   }
 

@@ -38,8 +38,7 @@ export class Counters implements EntityKind<CounterEntry> {
     );
   }
 
-  read(filter: CounterEntry): Entity[] {
-    const entities: Entity[] = [];
+  *read(filter: CounterEntry): Generator<Entity> {
     for (const counter of objectsById(this.info.counters, filter.counterId)) {
       const array = this.arrays.get(counter.name)!;
       const { first, end } = cellRange(
@@ -48,14 +47,13 @@ export class Counters implements EntityKind<CounterEntry> {
         `Counter ${counter.name}`,
       );
       for (let index = first; index < end; index++)
-        entities.push({
+        yield {
           counterEntry: {
             counterId: counter.id,
             index: { index: BigInt(index) },
             data: counterMessage(array.read(index)),
           },
-        });
+        };
     }
-    return entities;
   }
 }

@@ -7,8 +7,11 @@ export type Undo = () => void;
 /** What the server does with one kind of entity of a running program. Both methods throw RpcError for what cannot be done, and then nothing has changed. */
 export interface EntityKind<E> {
   write(type: UpdateType, entity: E): Undo;
-  /** The entities that a read asks for: fields at their defaults are wildcards, by the rules of the kind. */
-  read(filter: E): Entity[];
+  /**
+   * The entities that a read asks for: fields at their defaults are wildcards, by the rules of the kind. Cells of arrays, of which there may be
+   * millions, are read as they are taken, with the RpcErrors that there are.
+   */
+  read(filter: E): Iterable<Entity>;
 }
 
 /** A kind that this switch does not serve, by its name. */

@@ -39,8 +39,7 @@ export class Meters implements EntityKind<MeterEntry> {
     );
   }
 
-  read(filter: MeterEntry): Entity[] {
-    const entities: Entity[] = [];
+  *read(filter: MeterEntry): Generator<Entity> {
     for (const meter of objectsById(this.info.meters, filter.meterId)) {
       const array = this.arrays.get(meter.name)!;
       refuseColourCounters(filter.counterData, `Meter ${meter.name}`);
@@ -51,15 +50,14 @@ export class Meters implements EntityKind<MeterEntry> {
       );
       for (let index = first; index < end; index++) {
         const config = array.config(index);
-        entities.push({
+        yield {
           meterEntry: {
             meterId: meter.id,
             index: { index: BigInt(index) },
             config: meterMessage(config),
           },
-        });
+        };
       }
     }
-    return entities;
   }
 }

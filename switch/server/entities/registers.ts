@@ -32,8 +32,7 @@ export class Registers implements EntityKind<RegisterEntry> {
     );
   }
 
-  read(filter: RegisterEntry): Entity[] {
-    const entities: Entity[] = [];
+  *read(filter: RegisterEntry): Generator<Entity> {
     for (const register of objectsById(this.info.registers, filter.registerId)) {
       const array = this.arrays.get(register.name)!;
       const { first, end } = cellRange(
@@ -42,15 +41,14 @@ export class Registers implements EntityKind<RegisterEntry> {
         `Register ${register.name}`,
       );
       for (let index = first; index < end; index++)
-        entities.push({
+        yield {
           registerEntry: {
             registerId: register.id,
             index: { index: BigInt(index) },
             data: cellMessage(array.read(index), register),
           },
-        });
+        };
     }
-    return entities;
   }
 }
 

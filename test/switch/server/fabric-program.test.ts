@@ -1,4 +1,10 @@
 import { readFileSync } from 'node:fs';
+import {
+  type ClientReadableStream,
+  credentials,
+  makeGenericClientConstructor,
+  type ServiceDefinition,
+} from '@grpc/grpc-js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ETHERTYPE_ARP, PUNT_REASON_ARP, PUNT_SIZE } from '../../../p4/build/constants.ts';
 import { RpcCode } from '../../../switch/server/rpc-error.ts';
@@ -6,6 +12,7 @@ import { encodeBits } from '../../../wire/p4runtime/byte-strings.ts';
 import {
   SetForwardingPipelineConfigRequestAction as ConfigAction,
   type FieldMatch,
+  type ReadResponse,
   type TableAction,
   type TableEntry,
   UpdateType,
@@ -13,7 +20,7 @@ import {
 import { P4InfoIndex } from '../../../wire/p4runtime/p4info-index.ts';
 import { parseP4InfoText } from '../../../wire/p4runtime/p4info-text.ts';
 import { PacketMetadataCodec } from '../../../wire/p4runtime/packet-metadata.ts';
-import type { MessageInput } from '../../../wire/proto.ts';
+import { type MessageInput, serviceDefinition } from '../../../wire/proto.ts';
 import { Bench } from './bench.ts';
 import type { TestStream } from './client.ts';
 
@@ -209,6 +216,26 @@ describe('the server in front of the device that runs the fabric program', () =>
     const { packet } = await primary.next();
     expect(packetIn.toValues(packet!.metadata)).toEqual({ ingress_port: 4n, reason: BigInt(PUNT_REASON_ARP) });
     expect(packet!.payload).toEqual(arp);
+  });
+
+  it('reads more cells than memory holds one piece after the other, and stops when nobody wants them', async () => {
+    const methods = serviceDefinition('p4.v1.P4Runtime') as unknown as ServiceDefinition;
+    const Client = makeGenericClientConstructor(methods, 'P4Runtime');
+    const client = new Client(`127.0.0.1:${bench.server.port}`, credentials.createInsecure());
+    // A few kilobytes that ask for all registers, more than a million cells, a thousand times.
+    const entities = new Array<object>(1000).fill({ registerEntry: {} });
+    const call: ClientReadableStream<ReadResponse> = client.Read!({ deviceId: 1n, entities });
+    let cells = 0;
+    await new Promise<void>((resolve) => {
+      call.on('error', () => resolve());
+      call.on('data', (response: ReadResponse) => {
+        cells += response.entities.length;
+        if (cells > 10_000) call.cancel();
+      });
+    });
+    expect(cells).toBeGreaterThan(10_000);
+    client.close();
+    expect((await bench.client.write([])).code).toBe(0);
   });
 });
 
