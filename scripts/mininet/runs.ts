@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { networkInterfaces, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -13,7 +13,8 @@ export const RUN_VARIABLE = 'DDF_MININET_RUN';
 const DIRECTORY = /^ddf-mininet-([0-9a-f]{4})-(\d+)-(\d+)$/;
 const DEVICE = new RegExp(`^${MININET_PREFIX}([0-9a-f]{4})(?:m|[0-9a-f]{8})$`);
 const MARK = new RegExp(`(?:^|\\0)${RUN_VARIABLE}=([0-9a-f]{4}):(\\d+):(\\d+)(?:\\0|$)`);
-const TERM_WAIT_MS = 5_000;
+/** network.py takes its time when the machine is busy, and gives up by itself. */
+const TERM_WAIT_MS = 30_000;
 const POLL_MS = 50;
 
 export interface Run {
@@ -64,13 +65,14 @@ export function findLeftovers(): Leftover[] {
 
 /** Ends what is left of runs, removes their devices and directories. */
 export async function removeLeftovers(leftovers: readonly Leftover[]): Promise<void> {
-  for (const { processes, devices, directories, run } of leftovers) {
+  for (const { processes, directories, run } of leftovers) {
     const own = (): number[] => processes.filter((pid) => markOf(pid)?.run === run);
     signalAll(own(), 'SIGTERM');
     for (const deadline = Date.now() + TERM_WAIT_MS; own().length > 0 && Date.now() < deadline; ) await delay(POLL_MS);
     signalAll(own(), 'SIGKILL');
-    // Those in a namespace have gone with its last process.
-    for (const device of devices) spawnSync('ip', ['link', 'delete', 'dev', device], { stdio: 'ignore' });
+    // Those in a namespace have gone with its last process; network.py may have removed, or made, others meanwhile.
+    for (const device of deviceNames().filter((name) => DEVICE.exec(name)?.[1] === run))
+      spawnSync('ip', ['link', 'delete', 'dev', device], { stdio: 'ignore' });
     for (const directory of directories) rmSync(directory, { recursive: true, force: true });
   }
 }
@@ -95,6 +97,8 @@ function leftoversByRun(): Map<string, { leftover: Leftover; isAlive: boolean }>
     runs.set(run, known);
     return known.leftover;
   };
+  // First the devices: who made them was there before, and is seen below if it lives.
+  const devices = deviceNames();
   for (const name of readdirSync(tmpdir())) {
     const [, run, pid, start] = DIRECTORY.exec(name) ?? [];
     if (run !== undefined) entry(run, { pid: Number(pid), start: start! }).directories.push(join(tmpdir(), name));
@@ -104,9 +108,9 @@ function leftoversByRun(): Map<string, { leftover: Leftover; isAlive: boolean }>
     const mark = Number.isInteger(pid) ? markOf(pid) : undefined;
     if (mark !== undefined) entry(mark.run, mark.owner).processes.push(pid);
   }
-  for (const name of deviceNames()) {
+  for (const name of devices) {
     const run = DEVICE.exec(name)?.[1];
-    if (run !== undefined) entry(run).devices.push(name);
+    if (run !== undefined && existsSync(`/sys/class/net/${name}`)) entry(run).devices.push(name);
   }
   return runs;
 }

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createRandom } from '../../base/random.ts';
-import { RUN_VARIABLE } from '../../scripts/mininet/runs.ts';
+import { findLeftovers, RUN_VARIABLE } from '../../scripts/mininet/runs.ts';
 import type { SwitchKind } from '../../scripts/mininet/switches.ts';
 import { mininetTools } from '../../scripts/mininet/tools.ts';
 
@@ -86,15 +86,13 @@ async function objectFile(bytes: number): Promise<string> {
   return path;
 }
 
-/** Processes and devices of runs that are marked with a run of this test, by its temporary directory. */
-async function expectNothingLeft(): Promise<void> {
+/** No file, and no process or device that carries the number of the run; other runs may be under way on this machine. */
+async function expectNothingLeft({ out, err }: Pick<Ended, 'out' | 'err'>): Promise<void> {
   expect(await readdir(temporary)).toEqual([]);
-  const report = spawnSync(process.execPath, [DDF, 'doctor', '--json'], {
-    encoding: 'utf8',
-    env: { ...process.env, TMPDIR: temporary },
-  });
-  const { leftovers } = JSON.parse(report.stdout.trimEnd().split('\n').at(-1)!) as { leftovers: unknown[] };
-  expect(leftovers).toEqual([]);
+  const [, run] = /agents over ddf([0-9a-f]{4})m/.exec(out + err) ?? [];
+  expect(run).toBeDefined();
+  expect((await readdir('/sys/class/net')).filter((name) => name.startsWith(`ddf${run}`))).toEqual([]);
+  expect(findLeftovers().filter((leftover) => leftover.run === run)).toEqual([]);
 }
 
 describe.each(['embedded', 'bmv2'] as const)('the main job in Mininet on %s switches', (kind) => {
@@ -107,11 +105,12 @@ describe.each(['embedded', 'bmv2'] as const)('the main job in Mininet on %s swit
     async () => {
       const object = await objectFile(1_500_000);
       for (const seed of kind === 'embedded' ? ['1', '2'] : ['1']) {
-        const { code, out, err } = await start([
+        const ended = await start([
           LEAF_SPINE,
           ...['--switch', kind, '--servers', '4', '--job', object, '--cohorts', '1,0,3', '--loss', '1', '--seed', seed],
           '--json',
         ]).ended;
+        const { code, out, err } = ended;
         expect(err).toMatch(/verified by SHA-256 on 4\/4 servers/);
         expect(code).toBe(0);
         const figures = JSON.parse(out.trimEnd().split('\n').at(-1)!) as Record<string, number>;
@@ -120,7 +119,7 @@ describe.each(['embedded', 'bmv2'] as const)('the main job in Mininet on %s swit
         expect(figures.sourceBytes).toBeGreaterThan(1_500_000);
         expect(figures.linkBytes).toBeGreaterThanOrEqual(figures.linkBytesLowerBound!);
         expect(figures.hostLinkBytes).toBeGreaterThanOrEqual(figures.hostLinkBytesLowerBound!);
-        await expectNothingLeft();
+        await expectNothingLeft(ended);
       }
     },
     2 * RUN_TIMEOUT_MS,
@@ -150,7 +149,7 @@ describe('a run in Mininet', () => {
       const { code, err } = await ended;
       expect(err).toContain('Interrupted');
       expect(code).toBe(130);
-      await expectNothingLeft();
+      await expectNothingLeft(await ended);
     },
     RUN_TIMEOUT_MS,
   );
@@ -175,7 +174,7 @@ describe('a run in Mininet', () => {
         env: { ...process.env, TMPDIR: temporary },
       });
       expect(clean.stdout).toMatch(/Run [0-9a-f]{4} had left .* removed/);
-      await expectNothingLeft();
+      await expectNothingLeft(await ended);
     },
     RUN_TIMEOUT_MS,
   );
@@ -189,7 +188,7 @@ describe('a run in Mininet', () => {
       const { code, out, err } = await ended;
       expect(out + err).toContain('1 received');
       expect(code).toBe(0);
-      await expectNothingLeft();
+      await expectNothingLeft(await ended);
     },
     RUN_TIMEOUT_MS,
   );
