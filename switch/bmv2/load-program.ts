@@ -40,6 +40,7 @@ export function loadProgram(json: Uint8Array): Program {
   const version = root.get('__meta__').get('version').tuple(2);
   if (version[0]!.integer() !== FORMAT_MAJOR)
     throw version[0]!.unsupported(`version ${version[0]!.integer()} of the bmv2 JSON format`);
+  checkArchitecture(root);
 
   const names = new Names();
   const headers = loadHeaders(root, names);
@@ -97,7 +98,7 @@ function parse(json: Uint8Array): unknown {
   try {
     return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(json));
   } catch (error) {
-    throw new DdfError('INVALID_PROGRAM', 'The switch program is not a JSON document', {
+    throw new DdfError('INVALID_PROGRAM', `The switch program is not a JSON document: ${(error as Error).message}`, {
       where: '$',
       remedy: 'Give the JSON file that p4c-bm2-ss wrote.',
       cause: error,
@@ -105,14 +106,37 @@ function parse(json: Uint8Array): unknown {
   }
 }
 
-/** simple_switch looks its parser, pipelines and deparser up by these fixed names. */
-function named(root: JsonView, section: string, name: string): JsonView {
-  const found = root
+/** What v1model's programs are made of: simple_switch looks these parts up by their names. */
+const PARTS = [
+  ['headers', 'standard_metadata'],
+  ['parsers', 'parser'],
+  ['pipelines', 'ingress'],
+  ['pipelines', 'egress'],
+  ['deparsers', 'deparser'],
+] as const;
+
+/** PSA and PNA compile to the same format, but their parts have other names. */
+function checkArchitecture(root: JsonView): void {
+  for (const [section, name] of PARTS) {
+    if (find(root, section, name) !== undefined) continue;
+    const view = root.get(section);
+    throw new DdfError(
+      'UNSUPPORTED_PROGRAM',
+      `The program is none for v1model: ${view.path} has none named "${name}"`,
+      { where: view.path, remedy: 'Give a program for v1model, compiled by p4c-bm2-ss.' },
+    );
+  }
+}
+
+function find(root: JsonView, section: string, name: string): JsonView | undefined {
+  return root
     .get(section)
     .items()
     .find((view) => view.get('name').raw === name);
-  if (found === undefined) throw root.get(section).invalid(`has none named ${name}`);
-  return found;
+}
+
+function named(root: JsonView, section: (typeof PARTS)[number][0], name: string): JsonView {
+  return find(root, section, name)!;
 }
 
 function loadDeparserOrder(view: JsonView, names: Names) {

@@ -9,14 +9,25 @@ import type {
 } from '../../wire/p4runtime/p4info-objects.ts';
 import type { ProgramControl, TableControl } from '../control.ts';
 
+const ARCHITECTURE = 'v1model';
 /** As many differences as a person can use. */
 const MAX_LISTED = 8;
 
 /**
  * Checks that a P4Info describes this program: otherwise entries would land in the wrong table, or under the wrong key.
- * @throws DdfError PROGRAM_MISMATCH with what differs
+ * @throws DdfError UNSUPPORTED_PROGRAM for another architecture, PROGRAM_MISMATCH with what differs
  */
 export function checkProgramMatches(info: P4InfoIndex, control: ProgramControl): void {
+  const arch = info.p4Info.pkgInfo?.arch ?? '';
+  if (arch !== '' && arch !== ARCHITECTURE)
+    throw new DdfError(
+      'UNSUPPORTED_PROGRAM',
+      `The P4Info describes a program for ${arch}, this switch runs ${ARCHITECTURE}`,
+      {
+        where: 'pkg_info.arch',
+        remedy: `Compile the program for ${ARCHITECTURE}.`,
+      },
+    );
   const differences = [
     ...[...info.tables].flatMap((table) => tableDifferences(table, control)),
     ...[...info.actions].flatMap((action) => {

@@ -32,6 +32,9 @@ interface Failure {
 
 export type Unary = 'Write' | 'SetForwardingPipelineConfig' | 'GetForwardingPipelineConfig' | 'Capabilities';
 
+/** More than the tables of a round ever hold. */
+const MAX_ENTITIES = 5000;
+
 const METHODS = serviceDefinition('p4.v1.P4Runtime');
 const statusCodec = messageCodec<Status>('google.rpc.Status');
 const errorCodec = messageCodec<P4Error>('p4.v1.Error');
@@ -68,6 +71,11 @@ export class InProcessServer {
         write: (response: ReadResponse) => {
           const sent = METHODS.Read!.responseDeserialize(METHODS.Read!.responseSerialize(response)) as ReadResponse;
           for (const entity of sent.entities) entities.push(entity);
+          // A wildcard read of all registers is a million of cells: this client has seen enough.
+          if (entities.length > MAX_ENTITIES) {
+            call.cancelled = true;
+            resolve(null);
+          }
           return true;
         },
         end: () => resolve(null),

@@ -127,11 +127,11 @@ class Round {
 
   async next(): Promise<void> {
     const { random } = this;
-    const kind = random.below(20);
-    if (kind < 11) await this.write();
-    else if (kind < 15) await this.read();
-    else if (kind < 16) await this.set();
-    else if (kind < 19) this.stream();
+    const kind = random.below(40);
+    if (kind < 24) await this.write();
+    else if (kind < 32) await this.read();
+    else if (kind < 33) await this.set();
+    else if (kind < 38) this.stream();
     else await this.get();
     this.checkFault();
   }

@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -34,8 +34,12 @@ class SwitchProcess {
   private readonly lines: AsyncIterator<string>;
   errors = '';
 
-  constructor(options: readonly string[]) {
-    this.child = spawn(process.execPath, [DDF, 'switch', '--json', ...options], { stdio: ['ignore', 'pipe', 'pipe'] });
+  /** @param uid of the user who runs it; by default whoever runs this */
+  constructor(options: readonly string[], uid?: number) {
+    this.child = spawn(process.execPath, [DDF, 'switch', '--json', ...options], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      ...(uid === undefined ? {} : { uid }),
+    });
     this.child.stderr!.setEncoding('utf8').on('data', (text: string) => {
       this.errors += text;
     });
@@ -62,6 +66,15 @@ class SwitchProcess {
     if (child.exitCode !== null) return Promise.resolve(child.exitCode);
     return new Promise((resolve) => child.once('close', resolve));
   }
+}
+
+const NOBODY = 65_534;
+
+/** A checkout in somebody's home may be closed to others. */
+function canReadThis(uid: number): boolean {
+  if (process.getuid?.() !== 0) return false;
+  const look = `require('node:fs').accessSync(${JSON.stringify(DDF)})`;
+  return spawnSync(process.execPath, ['-e', look], { uid, stdio: 'ignore' }).status === 0;
 }
 
 /** A host in a network namespace of its own, with a cable to an interface of ours. */
@@ -278,6 +291,13 @@ describe.skipIf(reason !== undefined)(title, { timeout: 60_000 }, () => {
     } finally {
       rmSync(directory, { recursive: true });
     }
+  });
+
+  it.skipIf(!canReadThis(NOBODY))('says that it lacks permission, and for what', async () => {
+    hosts = [makeHost(1, '10.77.0.1/24')];
+    running = new SwitchProcess(['--no-p4', '--grpc', '127.0.0.1:0', ...ports()], NOBODY);
+    expect(await running.exitCode()).toBe(2);
+    expect(running.errors).toMatch(/PORT_UNAVAILABLE: No permission to .*CAP_NET_RAW/s);
   });
 
   it('says that its address is in use', async () => {
