@@ -51,7 +51,8 @@ const MAX_DEPTH = 100;
 /** What a plan is compiled to. */
 interface CompiledMessage {
   create(): MessageObject;
-  decode(reader: WireReader, depth: number): MessageObject;
+  /** @param into a message that the bytes go on with, since a singular message may come in several pieces */
+  decode(reader: WireReader, depth: number, into?: MessageObject): MessageObject;
   encode(message: MessageObject, writer: WireWriter): void;
 }
 
@@ -87,7 +88,6 @@ export function encodeMessage(plan: MessagePlan, message: MessageObject): Uint8A
 interface Library {
   readonly plan: MessagePlan;
   readonly compile: (plan: MessagePlan) => CompiledMessage;
-  readonly merge: (plan: MessagePlan, first: MessageObject, second: MessageObject) => MessageObject;
   readonly tooDeep: () => never;
   readonly wrong: (plan: MessagePlan, index: number, value: unknown) => never;
   readonly noBytes: Uint8Array;
@@ -97,7 +97,7 @@ function compile(plan: MessagePlan): CompiledMessage {
   const known = compiled.get(plan);
   if (known !== undefined) return known;
   const source = `
-const { plan, compile, merge, tooDeep, wrong, noBytes } = library;
+const { plan, compile, tooDeep, wrong, noBytes } = library;
 const fields = plan.fields;
 ${plan.fields.map((field, i) => (field.kind === 'message' ? `let m${i};` : '')).join('\n')}
 function link() {
@@ -109,10 +109,11 @@ return {
   create() {
     return ${literal(plan)};
   },
-  decode(r, depth) {
+  decode(r, depth, into) {
     if (depth > ${MAX_DEPTH}) tooDeep();
     if (!linked) link();
-    const m = ${literal(plan)};
+    r.countMessage();
+    const m = into === undefined ? ${literal(plan)} : into;
     const end = r.end;
     while (r.position < end) {
       const tag = r.uint32();
@@ -130,7 +131,7 @@ ${plan.fields.map(decodeCases).join('\n')}
 ${plan.fields.map(encodeField).join('\n')}
   },
 };`;
-  const library: Library = { plan, compile, merge, tooDeep, wrong, noBytes: NO_BYTES };
+  const library: Library = { plan, compile, tooDeep, wrong, noBytes: NO_BYTES };
   const made = (new Function('library', source) as (library: Library) => CompiledMessage)(library);
   compiled.set(plan, made);
   return made;
@@ -185,8 +186,8 @@ function decodeCases(field: FieldPlan, i: number): string {
   const others = (field.oneofOthers ?? []).map((other) => `m.${other} = undefined;`).join(' ');
   if (field.kind !== 'message') return `${tag} ${others} m.${field.name} = ${decodeValue(field, i)}; break;`;
   // A singular message that occurs twice is the merge of both.
-  const set = `m.${field.name} = m.${field.name} === undefined ? value : merge(fields[${i}].message, m.${field.name}, value);`;
-  return `${tag} { const value = ${decodeValue(field, i)}; ${others} ${set} break; }`;
+  const merged = `r.leave(end, (r.enter(), m${i}.decode(r, depth + 1, m.${field.name})))`;
+  return `${tag} { const value = ${merged}; ${others} m.${field.name} = value; break; }`;
 }
 
 function decodeValue(field: FieldPlan, i: number): string {
@@ -223,11 +224,6 @@ function decodeMapEntry(field: FieldPlan, i: number): string {
           }
           r.leave(end);
           m.${field.name}.set(key, value ?? m${i}.create());`;
-}
-
-function merge(plan: MessagePlan, first: MessageObject, second: MessageObject): MessageObject {
-  const bytes = [encodeMessage(plan, first), encodeMessage(plan, second)];
-  return compile(plan).decode(new WireReader(Buffer.concat(bytes)), 0);
 }
 
 function tooDeep(): never {

@@ -12,6 +12,9 @@ const KEPT_BUFFER_BYTES = 1024 * 1024;
 /** Strings up to here are copied byte by byte, which is faster than asking for a copy. */
 const SHORT_BYTES = 24;
 
+/** Messages within one, at any depth: an empty one takes 2 bytes on the wire and a hundred times that in memory. */
+const MAX_MESSAGES = 2_000_000;
+
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /** Throws DdfError INVALID_REQUEST for bytes that make no sense. */
@@ -22,10 +25,16 @@ export class WireReader {
   /** The low and high 32 bits of the last varint. */
   private low = 0;
   private high = 0;
+  private messagesLeft = MAX_MESSAGES;
 
   constructor(bytes: Uint8Array) {
     this.bytes = bytes;
     this.end = bytes.length;
+  }
+
+  /** Throws once there are more messages than memory may hold. */
+  countMessage(): void {
+    if (--this.messagesLeft < 0) throw malformed(`there are more than ${MAX_MESSAGES} messages in it`);
   }
 
   private varint(): void {

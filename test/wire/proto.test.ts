@@ -9,6 +9,7 @@ import {
   type Entity,
   type P4Error,
   type Status,
+  type StreamMessageRequest,
   type TableEntry,
   UpdateType,
   type WriteRequest,
@@ -185,6 +186,26 @@ describe('message codec', () => {
       bytes = new Uint8Array(Buffer.concat([Buffer.from([0x22]), length(member.length), member]));
     }
     expect(() => p4Data.decode(bytes)).toThrow(/nested too deep/);
+  });
+
+  it('puts a message together that comes in many pieces, in time that grows with their number', () => {
+    const stream = messageCodec<StreamMessageRequest>('p4.v1.StreamMessageRequest');
+    const pieces = 200_000;
+    const piece = Buffer.from(stream.encode({ packet: { metadata: [{ metadataId: 1 }] } }));
+    const last = stream.encode({ packet: { payload: new Uint8Array([7]) } });
+    const bytes = Buffer.concat([...new Array<Buffer>(pieces).fill(piece), last]);
+    // Anything that looks at all the former pieces for each would take hours.
+    const { packet } = stream.decode(bytes);
+    expect(packet!.metadata).toHaveLength(pieces);
+    expect(packet!.payload).toEqual(new Uint8Array([7]));
+    expect(stream.decode(Buffer.concat([piece, stream.encode({ other: {} }), piece])).packet!.metadata).toHaveLength(1);
+  });
+
+  it('refuses more messages than memory may hold', () => {
+    const bytes = new Uint8Array(2 * 2_100_000);
+    for (let i = 0; i < bytes.length; i += 2) bytes[i] = 0x22;
+    expect(() => writeRequest.decode(bytes)).toThrow(/more than 2000000 messages/);
+    expect(writeRequest.decode(bytes.subarray(0, 20_000)).updates).toHaveLength(10_000);
   });
 
   it('encodes agent messages', () => {
