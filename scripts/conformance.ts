@@ -4,6 +4,7 @@
  *     npm run conformance
  *     npm run conformance -- --json                                    last line: {total, passed, rows}
  *     npm run conformance -- --target 127.0.0.1:9559 --device-id 0     the server rows, against any P4Runtime server
+ *     npm run conformance -- --target 127.0.0.1:9559 --device-id 0 --start COMMAND     the same, each row on a server that the command starts
  *
  * A foreign server must run v1model programs in bmv2 JSON, freshly started, with 510 as its CPU port: simple_switch_grpc with --no-p4 and -- --cpu-port 510.
  */
@@ -107,19 +108,21 @@ async function main(): Promise<void> {
       json: { type: 'boolean', default: false },
       target: { type: 'string' },
       'device-id': { type: 'string' },
+      start: { type: 'string' },
     },
   });
-  const { target, 'device-id': deviceId } = values;
+  const { target, 'device-id': deviceId, start } = values;
   if (target !== undefined && !/^\S+:\d+$/.test(target))
     throw new DdfError('INVALID_OPTION', `--target ${target} is not HOST:PORT`);
   if (deviceId !== undefined && !/^\d+$/.test(deviceId))
     throw new DdfError('INVALID_OPTION', `--device-id ${deviceId} is not a number`);
-  if (deviceId !== undefined && target === undefined)
-    throw new DdfError('INVALID_OPTION', '--device-id goes with --target', {
-      remedy: 'Name the server too, or leave out the device.',
+  if ((deviceId ?? start) !== undefined && target === undefined)
+    throw new DdfError('INVALID_OPTION', '--device-id and --start go with --target', {
+      remedy: 'Say where the server listens, too.',
     });
   if (target !== undefined) process.env.DDF_CONFORMANCE_TARGET = target;
   if (deviceId !== undefined) process.env.DDF_CONFORMANCE_DEVICE_ID = deviceId;
+  if (start !== undefined) process.env.DDF_CONFORMANCE_COMMAND = start;
   const rows = byRow(await runTests(target === undefined ? ['server', 'client'] : ['server']));
   const passed = rows.filter((row) => row.passed).length;
   console.log(table(rows));

@@ -1,5 +1,6 @@
+import { findExecutable } from './find-executable.ts';
 import { findLeftovers, removeLeftovers } from './mininet/runs.ts';
-import { findExecutable, koffiTool, mininetTool, rootTool, simpleSwitchTool, type Tool } from './mininet/tools.ts';
+import { koffiTool, mininetTool, rootTool, simpleSwitchTool, type Tool } from './mininet/tools.ts';
 import type { Terminal } from './terminal.ts';
 
 export interface DoctorOptions {

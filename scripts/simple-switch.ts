@@ -1,8 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { accessSync, constants } from 'node:fs';
 import { connect, createServer } from 'node:net';
-import { delimiter, join } from 'node:path';
 import { DdfError } from '../base/errors.ts';
+import { findExecutable } from './find-executable.ts';
 
 /** bmv2's switch with a P4Runtime server, where it is installed. */
 const PROGRAM = 'simple_switch_grpc';
@@ -14,16 +13,7 @@ const KEPT_LINES = 20;
 
 /** The path of simple_switch_grpc, if it is on PATH. */
 export function findSimpleSwitch(): string | undefined {
-  for (const directory of (process.env.PATH ?? '').split(delimiter)) {
-    const path = join(directory, PROGRAM);
-    try {
-      accessSync(path, constants.X_OK);
-      return path;
-    } catch {
-      // Not in this directory.
-    }
-  }
-  return undefined;
+  return findExecutable(PROGRAM);
 }
 
 export interface SimpleSwitchOptions {

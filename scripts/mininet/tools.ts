@@ -1,26 +1,11 @@
 import { spawnSync } from 'node:child_process';
-import { accessSync, constants } from 'node:fs';
-import { delimiter, join } from 'node:path';
 import { DdfError } from '../../base/errors.ts';
+import { findExecutable } from '../find-executable.ts';
 
 /** The Python that Debian's packages are made for; one of a version manager does not see them. */
 export const SYSTEM_PYTHON = '/usr/bin/python3';
 export const SIMPLE_SWITCH = 'simple_switch_grpc';
 const PROBE_TIMEOUT_MS = 10_000;
-
-/** The path of an executable, if it is on PATH or where administrators' tools are. */
-export function findExecutable(name: string): string | undefined {
-  for (const directory of [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/sbin']) {
-    const path = join(directory, name);
-    try {
-      accessSync(path, constants.X_OK);
-      return path;
-    } catch {
-      // Not in this directory.
-    }
-  }
-  return undefined;
-}
 
 /** One thing that a part of the project needs. */
 export interface Tool {
