@@ -55,15 +55,15 @@ export class ReadBack {
 
   private async readInPieces(own: EntityMap): Promise<Entity[]> {
     const known = [...own.values()];
-    const entities: Entity[] = [];
     // Without knowing what is in a table nothing can be done for it.
-    for (const filter of this.tableFilters()) entities.push(...(await this.connection.read([filter])));
+    const pieces: Entity[][] = [];
+    for (const filter of this.tableFilters()) pieces.push(await this.connection.read([filter]));
     const ofKind = (kind: KnownEntity['kind']): Filter[] =>
       known.filter((entity) => entity.kind === kind).map(({ entity }) => replicationFilter(entity));
-    entities.push(...((await this.tryRead(ALL_GROUPS)) ?? (await this.readEach(ofKind('multicast group')))));
-    entities.push(...((await this.tryRead(ALL_SESSIONS)) ?? (await this.readEach(ofKind('clone session')))));
-    entities.push(...(await this.readEach(known.flatMap(permanentFilter))));
-    return entities;
+    pieces.push((await this.tryRead(ALL_GROUPS)) ?? (await this.readEach(ofKind('multicast group'))));
+    pieces.push((await this.tryRead(ALL_SESSIONS)) ?? (await this.readEach(ofKind('clone session'))));
+    pieces.push(await this.readEach(known.flatMap(permanentFilter)));
+    return pieces.flat();
   }
 
   private tableFilters(): Filter[] {
@@ -74,9 +74,9 @@ export class ReadBack {
 
   /** What the switch does not show is taken for absent: writing it tells more. */
   private async readEach(filters: readonly Filter[]): Promise<Entity[]> {
-    const entities: Entity[] = [];
-    for (const filter of filters) entities.push(...((await this.tryRead(filter)) ?? []));
-    return entities;
+    const pieces: Entity[][] = [];
+    for (const filter of filters) pieces.push((await this.tryRead(filter)) ?? []);
+    return pieces.flat();
   }
 
   private async tryRead(filter: Filter): Promise<Entity[] | undefined> {

@@ -133,7 +133,7 @@ function loadTable(
   const defaultEntry = view.find('default_entry');
   const entryViews = view.find('entries')?.items() ?? [];
   const byPriority = keys.some((key) => key.match === 'ternary' || key.match === 'range');
-  const last = Math.max(0, ...entryViews.map((entry) => entry.find('priority')?.integer() ?? 0));
+  const last = entryViews.reduce((most, entry) => Math.max(most, entry.find('priority')?.integer() ?? 0), 0);
   return {
     kind: 'table',
     name,

@@ -57,6 +57,7 @@ export class TupleIndex implements EntryIndex {
       this.tuples.push(tuple);
     }
     tuple.ranks.set(entry.rank, (tuple.ranks.get(entry.rank) ?? 0) + 1);
+    tuple.rank = Math.max(tuple.rank, entry.rank);
     const head = tuple.heads.find(entry.key);
     if (head === undefined || this.precedes(entry, head)) {
       entry.next = head;
@@ -67,7 +68,7 @@ export class TupleIndex implements EntryIndex {
       entry.next = before.next;
       before.next = entry;
     }
-    this.sort(tuple);
+    this.sort();
   }
 
   remove(entry: Entry): void {
@@ -90,7 +91,10 @@ export class TupleIndex implements EntryIndex {
     if (left === 0) tuple.ranks.delete(entry.rank);
     else tuple.ranks.set(entry.rank, left);
     if (tuple.ranks.size === 0) this.tuples = this.tuples.filter((other) => other !== tuple);
-    else this.sort(tuple);
+    else if (left === 0 && entry.rank === tuple.rank) {
+      tuple.rank = highest(tuple.ranks.keys());
+      this.sort();
+    }
   }
 
   private precedes(a: Entry, b: Entry): boolean {
@@ -102,16 +106,20 @@ export class TupleIndex implements EntryIndex {
   }
 
   /** Keeps the tuples in descending order after one has changed. */
-  private sort(changed: Tuple): void {
-    const rank = Math.max(...changed.ranks.keys());
-    if (rank === changed.rank && this.tuples.length > 1 && this.isSorted()) return;
-    changed.rank = rank;
-    this.tuples = [...this.tuples].sort((a, b) => b.rank - a.rank);
+  private sort(): void {
+    if (!this.isSorted()) this.tuples = [...this.tuples].sort((a, b) => b.rank - a.rank);
   }
 
   private isSorted(): boolean {
     return this.tuples.every((tuple, i) => i === 0 || this.tuples[i - 1]!.rank >= tuple.rank);
   }
+}
+
+/** Of any number: as arguments of Math.max a hundred thousand would overflow the stack. */
+function highest(ranks: Iterable<number>): number {
+  let best = Number.NEGATIVE_INFINITY;
+  for (const rank of ranks) if (rank > best) best = rank;
+  return best;
 }
 
 function inRanges(ranges: readonly RangeCheck[], key: Uint32Array): boolean {

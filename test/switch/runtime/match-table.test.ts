@@ -209,6 +209,17 @@ describe('a table', () => {
       );
   });
 
+  test('holds entries of more priorities than a function takes arguments', () => {
+    const count = 150_000;
+    const shape = shapeOf([['ternary', 32]], count);
+    const table = new MatchTable(shape, () => 0, new PortStates());
+    const match: MatchValue[] = [{ kind: 'ternary', value: 0n, mask: 0n }];
+    const handles = Array.from({ length: count }, (_, i) => table.insert(match, i + 1, act(i)));
+    expect(lookUp(table, shape, [5n])).toBe(handles.at(-1));
+    table.delete(handles.at(-1)!);
+    expect(lookUp(table, shape, [5n])).toBe(handles.at(-2));
+  });
+
   test('keeps counters when an entry is modified, and knows when it was last hit', () => {
     let nowUs = 5;
     const table = new MatchTable(shapeOf([['exact', 32]]), () => nowUs, new PortStates());
