@@ -98,7 +98,7 @@ const SESSION_BITS = 15;
 /** A packet that goes round in an action or a pipeline more often than this is a fault of the program. */
 const MAX_TURNS = 100_000;
 
-/** At every turn of a loop; counts in `turns`. */
+/** At every turn of a loop; counts in `turns`, which is the packet's: loops within loops, passes and copies share it. */
 export const loopGuard: Code = code`if (++turns > ${MAX_TURNS}) ${name('endlessLoop')}();`;
 
 export function emitPrimitive(primitive: Primitive, scope: Scope, context: ActionContext): Code {

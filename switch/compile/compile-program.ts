@@ -134,7 +134,7 @@ function generate(program: Program, options: CompileOptions, tracing: Tracing): 
     tracing.on ? code`const { trace } = environment;` : nothing,
     code`const { ${pick(LIBRARY_NAMES)} } = library;`,
     ...objects,
-    code`let frame, length = 0, parsed = 0, parserError = 0, now = 0, exiting = false;`,
+    code`let frame, length = 0, parsed = 0, parserError = 0, now = 0, turns = 0, exiting = false;`,
     code`function registerCell(cells, i, size, words) {
 if (i >= 0 && i < size) return readWide(cells, i * words, words);
 statistics.outOfRange++;

@@ -61,6 +61,7 @@ class PathEmitter {
   functions(): Code[] {
     const { fields, again } = this;
     const begin = code`phv.fill(0);
+turns = 0;
 frame = frame_;
 length = frame.length;
 now = clock.nowUs();

@@ -55,7 +55,7 @@ export function pipelineFunction(functionName: Code, pipeline: Pipeline, context
     turn: loopGuard,
   };
   const exits = context.layout.usage.exits ? code`exiting = false;` : nothing;
-  return code`function ${functionName}() {\nlet turns = 0;\n${exits}\n${structured(graph, context.labels)}\n}`;
+  return code`function ${functionName}() {\n${exits}\n${structured(graph, context.labels)}\n}`;
 }
 
 function inlined(action: Action, context: ActionContext): Code {
@@ -81,8 +81,7 @@ export function actionFunctions(pipelines: readonly Pipeline[], context: ActionC
     .filter((action) => action.primitives.length > 0)
     .map((action) => {
       const parameter = action.parameters.length === 0 ? nothing : name('d');
-      const turns = action.primitives.some((primitive) => primitive.kind === 'jump') ? code`let turns = 0;` : nothing;
       return code`${comment(action.name)}
-function ${actionName(action)}(${parameter}) {\n${turns}\n${actionBody(action, context)}\n}`;
+function ${actionName(action)}(${parameter}) {\n${actionBody(action, context)}\n}`;
     });
 }

@@ -80,6 +80,31 @@ describe('actions', () => {
     expect(endless.device.statistics.errors).toBe(1);
   });
 
+  test('go round in loops within loops no longer than in one', () => {
+    // a = 255; while (a != 0) a--; called by a table that follows itself: a hundred thousand times 255 turns, if each counted for itself.
+    const device = new TestDevice({
+      headers: { h: [['a', 8]] },
+      states: [{ name: 'start', operations: [extract('h')] }],
+      actions: [
+        {
+          name: 'spin',
+          primitives: [
+            assign(field('h', 'a'), hex(255)),
+            call('_jump_if_zero', expression({ op: 'd2b', left: null, right: field('h', 'a') }), hex(4)),
+            assign(field('h', 'a'), op('-', field('h', 'a'), hex(1))),
+            call('_jump', hex(1)),
+            call('count', named('counter_array', 'c'), hex(0)),
+          ],
+        },
+      ],
+      counters: [{ name: 'c', id: 0, is_direct: false, size: 1 }],
+      ingress: { tables: [callTable('spin', 'tbl_spin')] },
+    });
+    expect(device.run(3, [1])).toEqual([]);
+    expect(device.device.statistics.errors).toBe(1);
+    expect(Number(device.control.counters.get('c')!.read(0).packets)).toBeLessThan(1000);
+  });
+
   test('add, remove and assign headers', () => {
     const device = act([
       call('add_header', named('header', 'g')),
