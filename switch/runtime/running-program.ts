@@ -301,14 +301,18 @@ function declaredActions(program: Program): ProgramControl['actions'] {
   return declared;
 }
 
-/** A uniform integer in low..high of up to 64 bits; `undefined` when there is none. */
+/** A uniform integer in low..high of any width; `undefined` when there is none. */
 function uniform(random: Random, low: bigint, high: bigint): bigint | undefined {
   if (low > high) return undefined;
   const span = high - low + 1n;
+  let words = 2;
+  let space = 1n << 64n;
+  for (; space < span; space <<= 32n) words++;
   // Rejection makes every value equally likely.
-  const limit = (1n << 64n) - ((1n << 64n) % span);
+  const limit = space - (space % span);
   for (;;) {
-    const drawn = (BigInt(random.uint32()) << 32n) | BigInt(random.uint32());
+    let drawn = 0n;
+    for (let word = 0; word < words; word++) drawn = (drawn << 32n) | BigInt(random.uint32());
     if (drawn < limit) return low + (drawn % span);
   }
 }

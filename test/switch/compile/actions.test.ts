@@ -240,6 +240,24 @@ describe('actions', () => {
     expect(e(act([...added, hash(hex(0), hex(1n << 32n))], { calculations }))).toBe(BigInt(zlibCrc32(withG)));
   });
 
+  test('draw random numbers of any width', () => {
+    const most = (1n << 128n) - 1n;
+    const device = new TestDevice({
+      headers: { h: [['w', 128]] },
+      states: [{ name: 'start', operations: [extract('h')] }],
+      actions: [
+        { name: 'draw', primitives: [call('modify_field_rng_uniform', field('h', 'w'), hex(0), hex(most)), send(1)] },
+      ],
+      ingress: { tables: [callTable('draw')] },
+    });
+    const drawn = Array.from({ length: 50 }, () =>
+      unpack(device.run(3, new Array<number>(16).fill(0))[0]!.bytes, 0, 128),
+    );
+    expect(new Set(drawn).size).toBe(50);
+    expect(drawn.some((value) => value >> 127n === 1n)).toBe(true);
+    expect(drawn.some((value) => value >> 127n === 0n)).toBe(true);
+  });
+
   test('draw random numbers within their bounds', () => {
     const device = act([call('modify_field_rng_uniform', field('h', 'b'), field('h', 'a'), hex(12))]);
     const drawn = new Set(Array.from({ length: 200 }, () => run(device, h({ a: 10 }))[1]!));
