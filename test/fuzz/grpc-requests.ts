@@ -62,18 +62,25 @@ export async function requestsOverGrpc(): Promise<FuzzTarget> {
     });
 
   const header = { deviceId: 1n, electionId: { high: 0n, low: 1n } };
+  const { samples, config } = program!;
+  const arbitration = (low: bigint): Uint8Array =>
+    streamCodec.encode({ arbitration: { deviceId: 1n, electionId: { high: 0n, low } } });
+  const primary = client.StreamChannel!();
+  primary.on('error', () => undefined);
+  await new Promise((resolve) => {
+    primary.on('data', resolve);
+    primary.write(Buffer.from(arbitration(1n)));
+  });
+  const set = setCodec.create({ ...header, action: ConfigAction.VERIFY_AND_COMMIT, config });
+  const ready = await unary('SetForwardingPipelineConfig', setCodec.encode(set));
+  ensure(ready === 0, () => `the undamaged program is refused with status ${ready}`);
   const request = (random: Random): [string, Uint8Array] => {
-    const { samples, config } = program!;
     const updates = Array.from({ length: 1 + random.below(5) }, () => samples.update(random));
     const entities = updates.flatMap(({ entity }) => entity ?? []);
     const [method, codec, message] = pick<readonly [string, typeof writeCodec, object]>(random, [
       ['Write', writeCodec, writeCodec.create({ ...header, updates })],
       ['Read', readCodec as never, readCodec.create({ deviceId: 1n, entities })],
-      [
-        'StreamChannel',
-        streamCodec as never,
-        streamCodec.create({ arbitration: { deviceId: 1n, electionId: { high: 0n, low: 2n } } as never }),
-      ],
+      ['StreamChannel', streamCodec as never, streamCodec.decode(arbitration(BigInt(random.below(3))))],
       [
         'SetForwardingPipelineConfig',
         setCodec as never,
@@ -84,7 +91,7 @@ export async function requestsOverGrpc(): Promise<FuzzTarget> {
       ? mutateMessage(random, messagePlan(codec.fullName), message, samples.ids)
       : message;
     const bytes = codec.encode(damaged as never);
-    return [method, random.chance(0.6) ? mutateBytes(random, bytes) : bytes];
+    return [method, random.chance(0.4) ? mutateBytes(random, bytes) : bytes];
   };
 
   return {
@@ -105,6 +112,7 @@ export async function requestsOverGrpc(): Promise<FuzzTarget> {
       ensure((await unary('Capabilities', new Uint8Array(0))) === 0, () => 'the server answers no more');
     },
     close: async () => {
+      primary.cancel();
       client.close();
       await server.stop();
       scheduler.stop();

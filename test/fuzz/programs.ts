@@ -14,8 +14,6 @@ import { JsonDocument, mutateBytes, randomBytes, TextDocument } from './mutate.t
 import { SMALL_PROGRAMS } from './small-programs.ts';
 import { ensure, type FuzzTarget, pick, Tally } from './target.ts';
 
-const PROGRAM_FOLDER = new URL('program/', import.meta.url);
-
 interface Sample {
   readonly document: JsonDocument;
   readonly bytes: Uint8Array;
@@ -25,26 +23,38 @@ function sample(json: unknown): Sample {
   return { document: new JsonDocument(json), bytes: encode(json) };
 }
 
+/** What p4c wrote, without the places in the source: they are a third of the file, and nothing reads them. */
+function compiled(path: string | URL): Sample {
+  const withoutPlaces = (key: string, value: unknown): unknown => (key === 'source_info' ? undefined : value);
+  return sample(JSON.parse(readFileSync(path, 'utf8'), withoutPlaces));
+}
+
+function compiledIn(folder: string): Sample[] {
+  const url = new URL(folder, import.meta.url);
+  return readdirSync(url)
+    .filter((name) => name.endsWith('.json'))
+    .map((name) => compiled(new URL(name, url)));
+}
+
 const PACKETS_PER_PROGRAM = 4;
 /** Large programs take a hundred times as long as small ones and have much the same places to be wrong at. */
+const MEDIUM_SHARE = 0.2;
 const LARGE_SHARE = 0.02;
 
 /** Damaged bmv2 JSON: refused with a code and a path, or it runs packets. */
 export function bmv2Programs(): FuzzTarget {
   const small = SMALL_PROGRAMS.map(sample);
-  const large = [
-    readFileSync(join(BUILD_DIRECTORY, 'fabric.json'), 'utf8'),
-    ...readdirSync(PROGRAM_FOLDER)
-      .filter((name) => name.endsWith('.json'))
-      .map((name) => readFileSync(new URL(name, PROGRAM_FOLDER), 'utf8')),
-  ].map((text) => sample(JSON.parse(text)));
+  const medium = [...compiledIn('../packet/programs/'), ...compiledIn('../conformance/program/')];
+  const large = [compiled(join(BUILD_DIRECTORY, 'fabric.json')), ...compiledIn('program/')];
   const tally = new Tally();
   return {
     tally,
     casesPerRound: 500,
     round: (random, cases, step) => {
       for (let i = 0; i < cases; i++) {
-        const bytes = damagedProgram(random, pick(random, random.chance(LARGE_SHARE) ? large : small));
+        const size = random.float();
+        const chosen = size < LARGE_SHARE ? large : size < LARGE_SHARE + MEDIUM_SHARE ? medium : small;
+        const bytes = damagedProgram(random, pick(random, chosen));
         step(() => `program ${new TextDecoder().decode(bytes.subarray(0, 20_000))}`);
         const watched = new WatchedDevice(random.fork(`device ${i}`));
         const loadable = loadedOrRefused(watched, bytes);
@@ -85,12 +95,15 @@ function loadedOrRefused(watched: WatchedDevice, bytes: Uint8Array) {
 /** Damaged P4Info: refused with a code and a place, or it can be indexed and held against its program. */
 export function p4InfoTexts(): FuzzTarget {
   const watched = new WatchedDevice({} as Random);
-  const texts = [{ text: 'fabric.p4info.txtpb', json: 'fabric.json', folder: BUILD_DIRECTORY }].map(
-    ({ text, json, folder }) => ({
-      document: new TextDocument(readFileSync(join(folder, text), 'utf8')),
-      control: watched.device.compile(readFileSync(join(folder, json))).control,
-    }),
-  );
+  const texts = [
+    [join(BUILD_DIRECTORY, 'fabric.p4info.txtpb'), join(BUILD_DIRECTORY, 'fabric.json')],
+    ...['program/parsers', '../conformance/program/conformance', '../conformance/program/translation'].map((name) =>
+      ['p4info.txtpb', 'json'].map((ending) => new URL(`${name}.${ending}`, import.meta.url)),
+    ),
+  ].map(([text, json]) => ({
+    document: new TextDocument(readFileSync(text!, 'utf8')),
+    control: watched.device.compile(readFileSync(json!)).control,
+  }));
   const tally = new Tally();
   return {
     tally,

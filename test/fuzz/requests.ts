@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { DdfError } from '../../base/errors.ts';
 import { createRandom, type Random } from '../../base/random.ts';
 import { BUILD_DIRECTORY } from '../../scripts/p4-build.ts';
-import type { Device } from '../../switch/device.ts';
 import { RpcCode } from '../../switch/server/rpc-error.ts';
 import type {
   Entity,
@@ -50,10 +49,13 @@ export function requestProgram(json: string | URL, p4Info: string | URL): Reques
 }
 
 export function requestPrograms(): RequestProgram[] {
-  const folder = new URL('program/', import.meta.url);
+  const compiled = (name: string): RequestProgram =>
+    requestProgram(new URL(`${name}.json`, import.meta.url), new URL(`${name}.p4info.txtpb`, import.meta.url));
   return [
     requestProgram(join(BUILD_DIRECTORY, 'fabric.json'), join(BUILD_DIRECTORY, 'fabric.p4info.txtpb')),
-    requestProgram(new URL('parsers.json', folder), new URL('parsers.p4info.txtpb', folder)),
+    compiled('program/parsers'),
+    compiled('../conformance/program/conformance'),
+    compiled('../conformance/program/translation'),
   ];
 }
 
@@ -62,7 +64,6 @@ export function requestsInProcess(): FuzzTarget {
   const programs = requestPrograms();
   const tally = new Tally();
   const watched = new WatchedDevice(createRandom('device'));
-  compileOnce(watched.device, programs);
   return {
     casesPerRound: 1000,
     tally,
@@ -77,16 +78,6 @@ export function requestsInProcess(): FuzzTarget {
       await round.finish();
     },
   };
-}
-
-/** The undamaged programs are set again and again: they are compiled once. */
-function compileOnce(device: Device, programs: readonly RequestProgram[]): void {
-  const compile = device.compile.bind(device);
-  const known = programs.map(({ config }) => ({
-    json: Buffer.from(config.p4DeviceConfig),
-    loadable: compile(config.p4DeviceConfig),
-  }));
-  device.compile = (json) => known.find((program) => program.json.equals(json))?.loadable ?? compile(json);
 }
 
 class Round {
