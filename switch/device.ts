@@ -133,7 +133,8 @@ export class Device implements DeviceControl {
   }
 
   load(program: LoadableProgram): ProgramControl {
-    if (!(program instanceof Compiled)) throw new TypeError('the program was not compiled by a Device');
+    if (!(program instanceof Compiled && program.isFor(this.surroundings)))
+      throw new TypeError('the program was not compiled by this device');
     this.running = program.take();
     return this.running;
   }
@@ -288,6 +289,11 @@ class Compiled implements LoadableProgram {
   get control(): ProgramControl {
     this.next ??= this.instantiate();
     return this.next;
+  }
+
+  /** Packets would leave by the device that compiled it. */
+  isFor(surroundings: Surroundings): boolean {
+    return this.surroundings === surroundings;
   }
 
   /** What was written to `control` so far; the next load begins empty again. */

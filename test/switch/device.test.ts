@@ -54,6 +54,7 @@ describe('a device', () => {
     const first = device.load(program);
     first.registers.get('r')!.write(1, 5n);
     expect(device.load(program).registers.get('r')!.read(1)).toBe(0n);
+    expect(() => bareDevice().load(program)).toThrow(/not compiled by this device/);
   });
 
   test('exchanges frames with the CPU by its port', () => {
