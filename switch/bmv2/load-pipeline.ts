@@ -119,10 +119,13 @@ function loadTable(
     .items()
     .map((key) => loadKey(key, names));
   if (keys.filter((key) => key.match === 'lpm').length > 1) throw view.get('key').invalid('has more than one lpm key');
-  const actions = view
-    .get('action_ids')
-    .items()
-    .map((item) => names.actionById(item));
+  const actions: Action[] = [];
+  for (const item of view.get('action_ids').items()) {
+    const action = names.actionById(item);
+    // Entries name their actions.
+    if (actions.some((other) => other.name === action.name)) throw item.invalid(`is a second action ${action.name}`);
+    actions.push(action);
+  }
   const meterView = view.find('direct_meters');
   const directMeter = meterView === undefined ? undefined : names.meter(meterView);
   if (directMeter !== undefined && directMeter.direct?.table !== name)

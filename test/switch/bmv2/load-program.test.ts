@@ -214,6 +214,11 @@ describe('a bmv2 JSON', () => {
       'not a boolean',
       (j) => put(j.pipelines![0]!.conditionals![0]!, 'expression', hex(1)),
     ],
+    [
+      '$.pipelines[0].tables[0].action_ids[1]',
+      'two actions of one name in a table',
+      (j) => put(j.actions![1]!, 'name', 'go'),
+    ],
     ['$.deparsers[0].order[0]', 'metadata emitted', (j) => put(j.deparsers![0]!.order!, 0, 'scalars')],
     ['$.checksums[0].calculation', 'calculation unknown', (j) => put(j.checksums![0]!, 'calculation', 'z')],
     ['$.learn_lists[0]', 'learn list without id', (j) => put(j, 'learn_lists', [{ name: 'd' }])],
