@@ -1,6 +1,7 @@
 import { canonicalBits } from '../../wire/p4runtime/byte-strings.ts';
-import type { Entity, Replica, TableAction, TableEntry, Update } from '../../wire/p4runtime/messages.ts';
+import type { Entity, FieldMatch, Replica, TableAction, TableEntry, Update } from '../../wire/p4runtime/messages.ts';
 import { UpdateType } from '../../wire/p4runtime/messages.ts';
+import type { P4InfoIndex } from '../../wire/p4runtime/p4info-index.ts';
 import { type MessageInput, messageCodec } from '../../wire/proto.ts';
 import { ensure } from './target.ts';
 
@@ -8,17 +9,22 @@ const entityCodec = messageCodec<Entity>('p4.v1.Entity');
 
 /** What a server should hold after what it accepted: entries of tables, groups and sessions, written down apart from the server's code. */
 export class RequestModel {
+  private readonly info: P4InfoIndex;
   private entries = new Map<string, string>();
+
+  constructor(info: P4InfoIndex) {
+    this.info = info;
+  }
 
   /** What is read is true from now on; for after a new pipeline. */
   reset(read: readonly Entity[]): void {
-    this.entries = contents(read);
+    this.entries = this.contents(read);
   }
 
   /** An update that the server accepted. */
   apply({ type, entity }: Update): void {
     if (entity === undefined) return;
-    const key = keyOf(entity);
+    const key = this.keyOf(entity);
     if (key === undefined) return;
     if (type === UpdateType.DELETE) {
       ensure(this.entries.delete(key), () => `the server deleted what it did not have: ${key}`);
@@ -36,10 +42,42 @@ export class RequestModel {
 
   /** Throws where a read of everything differs. */
   compare(read: readonly Entity[]): void {
-    const found = contents(read);
+    const found = this.contents(read);
     for (const [key, value] of this.entries)
       ensure(found.get(key) === value, () => `the server has ${found.get(key) ?? 'nothing'} for ${key}, not ${value}`);
     ensure(found.size === this.entries.size, () => `the server has ${found.size} entries, not ${this.entries.size}`);
+  }
+
+  private contents(read: readonly Entity[]): Map<string, string> {
+    const found = new Map<string, string>();
+    for (const entity of read) {
+      const key = this.keyOf(entity);
+      if (key === undefined) continue;
+      ensure(!found.has(key), () => `the server has ${key} twice`);
+      found.set(key, contentOf(entity));
+    }
+    return found;
+  }
+
+  /** `undefined`: of a kind that the model does not follow. */
+  private keyOf(entity: Entity): string | undefined {
+    const { tableEntry, packetReplicationEngineEntry: replication } = entity;
+    if (tableEntry !== undefined) return tableEntry.isDefaultAction ? undefined : this.entryKey(tableEntry);
+    if (replication?.multicastGroupEntry !== undefined)
+      return `group ${replication.multicastGroupEntry.multicastGroupId}`;
+    if (replication?.cloneSessionEntry !== undefined) return `session ${replication.cloneSessionEntry.sessionId}`;
+    return undefined;
+  }
+
+  private entryKey({ tableId, priority, match }: TableEntry): string {
+    const fields = [...match].sort((a, b) => a.fieldId - b.fieldId).map((field) => this.fieldText(tableId, field));
+    return `table ${tableId} priority ${priority} ${fields.join()}`;
+  }
+
+  /** Numbers are the same at any length, texts (of translated types) are not. */
+  private fieldText(tableId: number, match: FieldMatch): string {
+    const isText = this.info.tables.get(tableId)?.fieldById.get(match.fieldId)?.widthBits === 0;
+    return isText ? `${match.fieldId} ${Buffer.from(match.exact?.value ?? []).toString('hex')}` : plain(match);
   }
 }
 
@@ -51,32 +89,6 @@ export const READ_ALL: readonly Entity[] = (
     { packetReplicationEngineEntry: { cloneSessionEntry: {} } },
   ] satisfies MessageInput<Entity>[]
 ).map((entity) => entityCodec.decode(entityCodec.encode(entity)));
-
-function contents(read: readonly Entity[]): Map<string, string> {
-  const found = new Map<string, string>();
-  for (const entity of read) {
-    const key = keyOf(entity);
-    if (key === undefined) continue;
-    ensure(!found.has(key), () => `the server has ${key} twice`);
-    found.set(key, contentOf(entity));
-  }
-  return found;
-}
-
-/** `undefined`: of a kind that the model does not follow. */
-function keyOf(entity: Entity): string | undefined {
-  const { tableEntry, packetReplicationEngineEntry: replication } = entity;
-  if (tableEntry !== undefined) return tableEntry.isDefaultAction ? undefined : entryKey(tableEntry);
-  if (replication?.multicastGroupEntry !== undefined)
-    return `group ${replication.multicastGroupEntry.multicastGroupId}`;
-  if (replication?.cloneSessionEntry !== undefined) return `session ${replication.cloneSessionEntry.sessionId}`;
-  return undefined;
-}
-
-function entryKey({ tableId, priority, match }: TableEntry): string {
-  const fields = [...match].sort((a, b) => a.fieldId - b.fieldId).map((field) => plain(field));
-  return `table ${tableId} priority ${priority} ${fields.join()}`;
-}
 
 function contentOf({ tableEntry, packetReplicationEngineEntry: replication }: Entity): string {
   if (tableEntry !== undefined) return actionText(tableEntry.action);

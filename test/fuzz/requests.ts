@@ -36,6 +36,7 @@ export const setCodec = messageCodec<SetForwardingPipelineConfigRequest>('p4.v1.
 export const streamCodec = messageCodec<StreamMessageRequest>('p4.v1.StreamMessageRequest');
 
 export interface RequestProgram {
+  readonly info: P4InfoIndex;
   readonly config: ForwardingPipelineConfig;
   readonly samples: RequestSamples;
 }
@@ -43,6 +44,7 @@ export interface RequestProgram {
 export function requestProgram(json: string | URL, p4Info: string | URL): RequestProgram {
   const info = new P4InfoIndex(parseP4InfoText(readFileSync(p4Info, 'utf8')));
   return {
+    info,
     config: { p4info: info.p4Info, p4DeviceConfig: new Uint8Array(readFileSync(json)) },
     samples: new RequestSamples(info),
   };
@@ -86,7 +88,7 @@ class Round {
   private readonly program: RequestProgram;
   private readonly tally: Tally;
   private readonly server: InProcessServer;
-  private readonly model = new RequestModel();
+  private readonly model: RequestModel;
   private readonly streams: InProcessStream[] = [];
   private primary: InProcessStream;
   private electionId: Uint128 = { high: 0n, low: 1n };
@@ -96,6 +98,7 @@ class Round {
   constructor(random: Random, program: RequestProgram, tally: Tally, watched: WatchedDevice) {
     this.random = random;
     this.program = program;
+    this.model = new RequestModel(program.info);
     this.tally = tally;
     watched.restart(random.fork('device'));
     const error = (fields: { err?: unknown }): void => {
