@@ -119,7 +119,7 @@ class GpuServer {
     return {};
   }
 
-  private checkSizes({ payload, segmentBytes, rttUs }: PrepareReceive): void {
+  private checkSizes({ payload, segmentBytes, stripes }: PrepareReceive): void {
     const sizeBytes = payload!.sizeBytes;
     if (sizeBytes < 1n || sizeBytes > BigInt(MAX_PAYLOAD_BYTES))
       throw new DdfError('INVALID_REQUEST', `a payload of ${sizeBytes} bytes`, { where: 'payload.size_bytes' });
@@ -131,7 +131,8 @@ class GpuServer {
       throw new DdfError('INVALID_REQUEST', `segments of ${segmentBytes} bytes; the link carries 1..${largest}`, {
         where: 'segment_bytes',
       });
-    if (rttUs === 0) throw new DdfError('INVALID_REQUEST', 'the round-trip time is 0', { where: 'rtt_us' });
+    if (stripes.some(({ rttUs }) => rttUs === 0))
+      throw new DdfError('INVALID_REQUEST', 'the round-trip time is 0', { where: 'stripes.rtt_us' });
   }
 
   /** A new transfer of the same version takes over what an older one has verified; one that is nearly done may finish. */

@@ -61,8 +61,9 @@ export class Incoming implements ReportedTransfer {
     this.base = base;
     this.onSettled = options.onSettled;
     this.owner = transferOwner(name, label);
+    const [stripe] = request.stripes;
     const deadlineUs =
-      request.senderIp === '' ? nowUs : request.deadlineMs === 0 ? undefined : nowUs + request.deadlineMs * 1000;
+      stripe === undefined ? nowUs : request.deadlineMs === 0 ? undefined : nowUs + request.deadlineMs * 1000;
     this.machine = new TransferReceiver(nowUs, {
       transfer: {
         label,
@@ -75,9 +76,9 @@ export class Incoming implements ReportedTransfer {
       segmentBytes: request.segmentBytes,
       sink: { write: (offset, bytes) => receiving.write(offset, bytes) },
       random: random.fork(`receiver/${label}`),
-      rttUs: request.rttUs,
+      rttUs: stripe?.rttUs ?? request.eliminationUs,
       eliminationUs: request.eliminationUs,
-      sendDone: request.sendDone,
+      sendDone: stripe?.sendDone ?? false,
       verifiedChunks: Array.from({ length: receiving.chunks }, (_, chunk) => chunk).filter((chunk) =>
         receiving.isVerified(chunk),
       ),
@@ -95,7 +96,7 @@ export class Incoming implements ReportedTransfer {
     this.driver = new TransferDriver({
       machine: this.machine,
       scheduler,
-      send: (datagram) => core.send(request.senderIp, FABRIC_UDP_PORT, datagram),
+      send: (datagram) => core.send(stripe!.senderIp, FABRIC_UDP_PORT, datagram),
       onEvent: (event) => this.handle(event),
       onFailure: (error) => this.fail(error),
     });

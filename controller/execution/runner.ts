@@ -340,13 +340,23 @@ export class RolloutRunner {
           label,
           payload,
           segmentBytes,
-          senderIp: transfer === undefined ? '' : graph.host(transfer.source).ip,
+          stripes:
+            tree === undefined
+              ? []
+              : [
+                  {
+                    label,
+                    index: 0,
+                    count: 1,
+                    senderIp: graph.host(tree.source).ip,
+                    rttUs: roundTripUs(graph, tree, segmentBytes),
+                    sendDone: tree.doneUsable,
+                  },
+                ],
           targetRootSha256: this.plan.version.root,
           holders,
           deadlineMs: transfer === undefined ? 0 : this.remainingMs(),
-          rttUs: tree === undefined ? eliminationUs : roundTripUs(graph, tree, segmentBytes),
           eliminationUs,
-          sendDone: tree?.doneUsable ?? false,
         },
       },
       REQUEST_TIMEOUT_US + Math.ceil((1e6 * bytes) / HASHING_BYTES_PER_SECOND),

@@ -106,12 +106,10 @@ function prepareBody(label: number, payload: Payload, node: Agent): MessageInput
     label,
     payload,
     segmentBytes: 8192,
-    senderIp: '10.0.0.1',
+    stripes: [{ label, index: 0, count: 1, senderIp: '10.0.0.1', rttUs: 1000, sendDone: true }],
     targetRootSha256: root22(node),
-    rttUs: 1000,
     eliminationUs: 2000,
     deadlineMs: 30_000,
-    sendDone: true,
     holders: [{ rangeUrl: controller.hello('memory-1').rangeUrl, token: `token-${label}` }],
   };
 }
@@ -320,7 +318,7 @@ test('without a sender everything is read from the holders, the next one when on
     { rangeUrl: good, token: 'wrong' },
     { rangeUrl: good, token: 'right' },
   ];
-  const body = { ...prepareBody(15, payload, node), senderIp: '', holders };
+  const body = { ...prepareBody(15, payload, node), stripes: [], holders };
   expect((await controller.ask('gpu-1', { prepareReceive: body })).error).toBeUndefined();
   const status = await verified(15);
   expect(status.receiver!.dataPackets).toBe(0n);

@@ -141,10 +141,9 @@ describe('a rollout', () => {
         sizeBytes: DELTA_SIZE,
         manifestSha256: new Uint8Array(root(221)),
       },
-      senderIp: topology.hosts.find((h) => h.name === 'mn1')!.ip,
+      stripes: [{ index: 0, count: 1, senderIp: topology.hosts.find((h) => h.name === 'mn1')!.ip, sendDone: true }],
       segmentBytes: 8192,
       eliminationUs: 10_000,
-      sendDone: true,
     });
     expect(Buffer.from(full!.targetRootSha256)).toEqual(Buffer.from(root(22)));
     expect(full!.payload!.baseVersion).toBe(0);
@@ -266,7 +265,7 @@ describe('a rollout', () => {
     switches.get('leaf2')!.refusal = new DdfError('SWITCH_REJECTED', 'no', { where: 'leaf2' });
     const { id } = controller.service.startRollout(request('gpu17'));
     await empty.until(() => asked(empty, 'prepareReceive').length === 1);
-    expect(asked(empty, 'prepareReceive')[0]).toMatchObject({ senderIp: '', sendDone: false });
+    expect(asked(empty, 'prepareReceive')[0]).toMatchObject({ stripes: [] });
     empty.send({ versionHeld: held(22) });
     expect((await follow(id)).state).toBe('active');
     switches.get('leaf2')!.refusal = undefined;

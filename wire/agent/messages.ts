@@ -77,6 +77,7 @@ export interface Request {
   dropVersion?: ObjectVersion;
   updateSend?: UpdateSend;
   allowRange?: AllowRange;
+  updateReceive?: UpdateReceive;
 }
 
 /** ddf.agent.v1.Reply */
@@ -124,18 +125,32 @@ export interface AllowRange {
   ttlMs: number;
 }
 
+/** ddf.agent.v1.Stripe */
+export interface Stripe {
+  label: number;
+  index: number;
+  count: number;
+  senderIp: string;
+  rttUs: number;
+  sendDone: boolean;
+}
+
 /** ddf.agent.v1.PrepareReceive */
 export interface PrepareReceive {
   label: number;
   payload?: Payload;
   segmentBytes: number;
-  senderIp: string;
+  stripes: Stripe[];
   targetRootSha256: Uint8Array;
   holders: Holder[];
   deadlineMs: number;
-  rttUs: number;
   eliminationUs: number;
-  sendDone: boolean;
+}
+
+/** ddf.agent.v1.UpdateReceive */
+export interface UpdateReceive {
+  label: number;
+  stripes: Stripe[];
 }
 
 /** ddf.agent.v1.StartSend */
@@ -150,6 +165,10 @@ export interface StartSend {
   firstBlock: number;
   deadlineMs: number;
   expectDone: boolean;
+  stripeIndex: number;
+  stripeCount: number;
+  expectedLossPpm: number;
+  probeReceivers: number;
 }
 
 /** ddf.agent.v1.UpdateSend */
@@ -192,6 +211,7 @@ export interface TransferStatus {
   error?: AgentError;
   sender?: SenderCounters;
   receiver?: ReceiverCounters;
+  pathSegmentBytes: number;
 }
 
 /** ddf.agent.v1.SenderCounters */
@@ -206,6 +226,8 @@ export interface SenderCounters {
   doneReceived: boolean;
   rateBitsPerSecond: bigint;
   packetsRejected: bigint;
+  parityAheadPackets: bigint;
+  rttUs: number;
 }
 
 /** ddf.agent.v1.ReceiverCounters */
@@ -223,4 +245,5 @@ export interface ReceiverCounters {
   unicastBytes: bigint;
   unicastRequests: bigint;
   reportsSent: bigint;
+  rttUs: number;
 }

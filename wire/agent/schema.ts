@@ -93,6 +93,7 @@ message Request {
     ObjectVersion drop_version = 8;
     UpdateSend update_send = 9;
     AllowRange allow_range = 10;
+    UpdateReceive update_receive = 11;
   }
 }
 
@@ -144,24 +145,42 @@ message AllowRange {
   uint32 ttl_ms = 5;
 }
 
+// One of the parts that a payload is sent in: over a tree of its own, perhaps by another sender. Block b belongs to stripe b mod count.
+message Stripe {
+  // What its packets are labelled with.
+  uint32 label = 1;
+  uint32 index = 2;
+  uint32 count = 3;
+  // Whom repair requests are addressed to.
+  string sender_ip = 4;
+  // The controller's estimate for the path, a start value for the measured one.
+  uint32 rtt_us = 5;
+  // False where receivers share a bit of the tree masks: then nobody sends DONE or counts on it.
+  bool send_done = 6;
+}
+
 message PrepareReceive {
+  // Names what is received in requests and statuses: a label that no other payload has, that of the first stripe where there is one.
   uint32 label = 1;
   Payload payload = 2;
   uint32 segment_bytes = 3;
-  // Whom repair requests are addressed to. Empty: nobody sends, everything is read from the holders at once.
-  string sender_ip = 4;
+  // Who sends which part. None: nobody sends, everything is read from the holders at once.
+  repeated Stripe stripes = 4;
   // What the result must be: the root of the full image, also when the payload is a delta.
   bytes target_root_sha256 = 5;
   // Holders of this payload for the unicast lane, in order of preference.
   repeated Holder holders = 6;
   // From now on; what is missing then is read by unicast. 0: no deadline.
   uint32 deadline_ms = 7;
-  // The controller's estimate for the path, a start value for the measured one.
-  uint32 rtt_us = 8;
   // The switches' elimination interval: retries stay above it.
-  uint32 elimination_us = 9;
-  // False where receivers share a bit of the tree masks: then nobody sends DONE or counts on it.
-  bool send_done = 10;
+  uint32 elimination_us = 8;
+}
+
+// To a receiver: these are the stripes from now on. One whose label is new takes the place of the one with its index; blocks of an index
+// that is not among them are read by unicast. A label that the agent does not know is no error.
+message UpdateReceive {
+  uint32 label = 1;
+  repeated Stripe stripes = 2;
 }
 
 message StartSend {
@@ -180,6 +199,13 @@ message StartSend {
   uint32 deadline_ms = 9;
   // Whether a DONE from the tree means that every receiver is complete.
   bool expect_done = 10;
+  // The part of the payload that is sent; count 0 is all of it.
+  uint32 stripe_index = 11;
+  uint32 stripe_count = 12;
+  // Share of the packets, in millionths, that the worst receiver lost on these paths before: how much parity to send ahead. 0: unknown.
+  uint32 expected_loss_ppm = 13;
+  // Receivers that answer probes: path MTU and round trip are measured before the first block. 0: no probes.
+  uint32 probe_receivers = 14;
 }
 
 message UpdateSend {
@@ -223,6 +249,8 @@ message TransferStatus {
   AgentError error = 4;
   SenderCounters sender = 5;
   ReceiverCounters receiver = 6;
+  // Of a sender that has failed because its packets do not pass: the largest segment size that reached every receiver.
+  uint32 path_segment_bytes = 7;
 }
 
 message SenderCounters {
@@ -237,6 +265,10 @@ message SenderCounters {
   bool done_received = 8;
   uint64 rate_bits_per_second = 9;
   uint64 packets_rejected = 10;
+  // Parity symbols sent before anybody asked; among repair_packets.
+  uint64 parity_ahead_packets = 11;
+  // Measured by probes and NACKs; 0 before that.
+  uint32 rtt_us = 12;
 }
 
 message ReceiverCounters {
@@ -255,5 +287,7 @@ message ReceiverCounters {
   uint64 unicast_bytes = 11;
   uint64 unicast_requests = 12;
   uint64 reports_sent = 13;
+  // Measured from NACK to repair; the estimate before that.
+  uint32 rtt_us = 14;
 }
 `;
