@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { RealScheduler } from '../base/clock.ts';
+import { loadLibc } from '../base/linux/libc.ts';
 import type { Logger } from '../base/logger.ts';
 import { createRandom, type Random } from '../base/random.ts';
 import type { ForwardingPipelineConfig } from '../wire/p4runtime/messages.ts';
@@ -8,7 +9,6 @@ import { Device, type DeviceStatistics } from './device.ts';
 import { AfPacketPort, type AfPacketStatistics } from './ports/af-packet.ts';
 import { Impairment, type ImpairmentProperties, type ImpairmentStatistics } from './ports/impairments.ts';
 import { InterfaceControl } from './ports/linux/interface.ts';
-import { loadLibc } from './ports/linux/libc.ts';
 import type { LinkState } from './ports/linux/link-monitor.ts';
 import { PcapFile } from './ports/pcap-file.ts';
 import type { Frame } from './ports/port.ts';

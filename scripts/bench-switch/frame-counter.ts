@@ -1,3 +1,5 @@
+import { SOL_SOCKET } from '../../base/linux/abi.ts';
+import type { Libc } from '../../base/linux/libc.ts';
 import {
   ETH_P_ALL,
   PACKET_IGNORE_OUTGOING,
@@ -6,12 +8,10 @@ import {
   SLOT_LENGTH,
   SO_ATTACH_FILTER,
   SOL_PACKET,
-  SOL_SOCKET,
   TP_STATUS_KERNEL,
   TP_STATUS_USER,
   TPACKET_V2,
 } from '../../switch/ports/linux/abi.ts';
-import type { Libc } from '../../switch/ports/linux/libc.ts';
 import { bindPacketSocket, openPacketSocket, setOption } from '../../switch/ports/linux/packet-socket.ts';
 
 const SLOT_BYTES = 192;

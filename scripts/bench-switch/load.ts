@@ -1,5 +1,5 @@
+import type { Libc } from '../../base/linux/libc.ts';
 import type { InterfaceControl } from '../../switch/ports/linux/interface.ts';
-import type { Libc } from '../../switch/ports/linux/libc.ts';
 import { bindPacketSocket, openPacketSocket } from '../../switch/ports/linux/packet-socket.ts';
 import { SendBatch } from '../../switch/ports/linux/send-batch.ts';
 import { FrameCounter } from './frame-counter.ts';

@@ -5,13 +5,13 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { loadLibc } from '../../base/linux/libc.ts';
 import { SwitchConnection } from '../../controller/p4runtime/connection.ts';
 import { electionIdAt } from '../../controller/p4runtime/election.ts';
 import { createPipeline } from '../../controller/p4runtime/pipeline.ts';
 import { readFabricProgram } from '../../lab/p4-program.ts';
 import { PORT_CPU } from '../../p4/build/constants.ts';
 import { InterfaceControl } from '../../switch/ports/linux/interface.ts';
-import { loadLibc } from '../../switch/ports/linux/libc.ts';
 import { UpdateType } from '../../wire/p4runtime/messages.ts';
 import { findSimpleSwitch, SimpleSwitch } from '../simple-switch.ts';
 import { Load, type LoadResult } from './load.ts';

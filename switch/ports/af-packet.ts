@@ -1,4 +1,6 @@
 import { DdfError } from '../../base/errors.ts';
+import { SO_ERROR, SO_RCVBUF, SO_RCVBUFFORCE, SO_SNDBUF, SO_SNDBUFFORCE, SOL_SOCKET } from '../../base/linux/abi.ts';
+import type { Libc } from '../../base/linux/libc.ts';
 import {
   ETH_P_ALL,
   PACKET_ADD_MEMBERSHIP,
@@ -9,21 +11,15 @@ import {
   PACKET_VERSION,
   PACKET_VNET_HDR,
   SIOCOUTQ,
-  SO_ERROR,
-  SO_RCVBUF,
-  SO_RCVBUFFORCE,
-  SO_SNDBUF,
-  SO_SNDBUFFORCE,
   SOL_PACKET,
-  SOL_SOCKET,
   TPACKET_V2,
 } from './linux/abi.ts';
 import { type InterfaceControl, MAX_INTERFACE_NAME_BYTES } from './linux/interface.ts';
-import { type Libc, systemError } from './linux/libc.ts';
 import type { LinkState } from './linux/link-monitor.ts';
 import { bindPacketSocket, openPacketSocket, setOption } from './linux/packet-socket.ts';
 import { ReceiveRing } from './linux/receive-ring.ts';
 import { type KnownMemory, SendBatch } from './linux/send-batch.ts';
+import { systemError } from './linux/system-error.ts';
 import type { Frame, Port } from './port.ts';
 
 /** Cumulative; bytes are frame lengths without FCS. */

@@ -1,9 +1,10 @@
+import { EFD_CLOEXEC_NONBLOCK, POLLIN } from '../../base/linux/abi.ts';
+import type { Libc } from '../../base/linux/libc.ts';
 import { reuseFrames } from '../runtime/frames.ts';
 import type { AfPacketPort } from './af-packet.ts';
-import { EFD_CLOEXEC_NONBLOCK, POLLIN } from './linux/abi.ts';
 import type { InterfaceControl } from './linux/interface.ts';
-import { type Libc, systemError } from './linux/libc.ts';
 import { LinkMonitor, type LinkState } from './linux/link-monitor.ts';
+import { systemError } from './linux/system-error.ts';
 
 /** Frames that one port hands in before the next one gets its turn and everything is sent. */
 const FRAMES_PER_TURN = 64;

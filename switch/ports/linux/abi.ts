@@ -4,22 +4,10 @@
  */
 export const AF_NETLINK = 16;
 export const AF_PACKET = 17;
-export const AF_INET = 2;
-export const SOCK_DGRAM = 2;
 export const SOCK_RAW = 3;
-export const SOCK_CLOEXEC = 0x80000;
-export const SOCK_NONBLOCK = 0x800;
 export const ETH_P_ALL = 3;
-export const MSG_DONTWAIT = 0x40;
-export const EFD_CLOEXEC_NONBLOCK = SOCK_CLOEXEC | SOCK_NONBLOCK;
 
-export const SOL_SOCKET = 1;
-export const SO_ERROR = 4;
-export const SO_SNDBUF = 7;
-export const SO_RCVBUF = 8;
 export const SO_ATTACH_FILTER = 26;
-export const SO_SNDBUFFORCE = 32;
-export const SO_RCVBUFFORCE = 33;
 
 export const SOL_PACKET = 263;
 export const PACKET_ADD_MEMBERSHIP = 1;
@@ -86,34 +74,3 @@ export const NETLINK_ROUTE = 0;
 export const RTMGRP_LINK = 1;
 export const RTM_NEWLINK = 16;
 export const RTM_DELLINK = 17;
-
-export const POLLIN = 1;
-
-export const EPERM = 1;
-export const EINTR = 4;
-export const EAGAIN = 11;
-export const EACCES = 13;
-export const ENODEV = 19;
-export const EMSGSIZE = 90;
-export const ENETDOWN = 100;
-export const ENOBUFS = 105;
-export const ENXIO = 6;
-
-export const ERROR_NAMES: Readonly<Record<number, string>> = {
-  1: 'EPERM',
-  6: 'ENXIO',
-  9: 'EBADF',
-  11: 'EAGAIN',
-  12: 'ENOMEM',
-  13: 'EACCES',
-  16: 'EBUSY',
-  19: 'ENODEV',
-  22: 'EINVAL',
-  23: 'ENFILE',
-  24: 'EMFILE',
-  92: 'ENOPROTOOPT',
-  95: 'EOPNOTSUPP',
-  97: 'EAFNOSUPPORT',
-  100: 'ENETDOWN',
-  105: 'ENOBUFS',
-};

@@ -1,6 +1,7 @@
 import { DdfError } from '../../../base/errors.ts';
+import { AF_INET, SOCK_CLOEXEC, SOCK_DGRAM } from '../../../base/linux/abi.ts';
+import type { Libc } from '../../../base/linux/libc.ts';
 import {
-  AF_INET,
   ARPHRD_ETHER,
   ETH_FLAG_LRO,
   ETHTOOL_GET_FLAGS,
@@ -15,10 +16,8 @@ import {
   SIOCGIFHWADDR,
   SIOCGIFINDEX,
   SIOCGIFMTU,
-  SOCK_CLOEXEC,
-  SOCK_DGRAM,
 } from './abi.ts';
-import { type Libc, systemError } from './libc.ts';
+import { systemError } from './system-error.ts';
 
 /** The longest name of an interface. */
 export const MAX_INTERFACE_NAME_BYTES = IFNAMSIZ - 1;

@@ -1,17 +1,7 @@
-import {
-  AF_NETLINK,
-  EAGAIN,
-  EINTR,
-  IFF_UP,
-  MSG_DONTWAIT,
-  NETLINK_ROUTE,
-  RTM_DELLINK,
-  RTM_NEWLINK,
-  RTMGRP_LINK,
-  SOCK_CLOEXEC,
-  SOCK_RAW,
-} from './abi.ts';
-import { type Libc, systemError } from './libc.ts';
+import { EAGAIN, EINTR, MSG_DONTWAIT, SOCK_CLOEXEC } from '../../../base/linux/abi.ts';
+import type { Libc } from '../../../base/linux/libc.ts';
+import { AF_NETLINK, IFF_UP, NETLINK_ROUTE, RTM_DELLINK, RTM_NEWLINK, RTMGRP_LINK, SOCK_RAW } from './abi.ts';
+import { systemError } from './system-error.ts';
 
 export type LinkState = 'up' | 'down' | 'gone';
 

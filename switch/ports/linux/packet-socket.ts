@@ -1,5 +1,7 @@
-import { AF_PACKET, SOCK_CLOEXEC, SOCK_RAW } from './abi.ts';
-import { type Libc, systemError } from './libc.ts';
+import { SOCK_CLOEXEC } from '../../../base/linux/abi.ts';
+import type { Libc } from '../../../base/linux/libc.ts';
+import { AF_PACKET, SOCK_RAW } from './abi.ts';
+import { systemError } from './system-error.ts';
 
 /** A packet socket without a protocol: it receives nothing before it is bound. Throws PORT_UNAVAILABLE, as all of these. */
 export function openPacketSocket(libc: Libc, interfaceName: string): number {

@@ -1,6 +1,7 @@
+import { MSG_DONTWAIT } from '../../../base/linux/abi.ts';
+import type { Libc } from '../../../base/linux/libc.ts';
 import type { Frame } from '../port.ts';
 import {
-  MSG_DONTWAIT,
   PACKET_RX_RING,
   SLOT_ALIGNMENT,
   SLOT_CAPTURED,
@@ -20,8 +21,8 @@ import {
   VNET_NEEDS_CHECKSUM,
 } from './abi.ts';
 import { completeChecksum } from './checksum.ts';
-import { type Libc, systemError } from './libc.ts';
 import { segmentFrame } from './segmentation.ts';
+import { systemError } from './system-error.ts';
 
 /** What one port's ring takes of the kernel's memory, about. */
 const RING_BYTES = 4 * 1024 * 1024;

@@ -1,16 +1,16 @@
+import { EAGAIN, EINTR, EMSGSIZE, ENOBUFS, MSG_DONTWAIT } from '../../../base/linux/abi.ts';
+import type { Libc, Pointer } from '../../../base/linux/libc.ts';
+import {
+  MESSAGE_IOV_COUNT_WORD,
+  MESSAGE_IOV_WORD,
+  MESSAGE_WORDS,
+  VECTOR_WORDS,
+  writePointer,
+} from '../../../base/linux/messages.ts';
 import type { Frame } from '../port.ts';
-import { EAGAIN, EINTR, EMSGSIZE, ENOBUFS, MSG_DONTWAIT } from './abi.ts';
-import type { Libc, Pointer } from './libc.ts';
 
 /** Frames that one system call sends at most. */
 const BATCH_FRAMES = 128;
-/** struct mmsghdr: struct msghdr (56 bytes), msg_len. */
-const MESSAGE_WORDS = 16;
-/** In struct msghdr: msg_iov, msg_iovlen. */
-const MESSAGE_IOV_WORD = 4;
-const MESSAGE_IOV_COUNT_WORD = 6;
-/** struct iovec: base, length. */
-const VECTOR_WORDS = 4;
 
 export interface SendStatistics {
   frames: number;
@@ -113,12 +113,3 @@ export class SendBatch {
     return this.lastAddress + frame.byteOffset;
   }
 }
-
-/** A 64-bit value below 2^53 in the machine's byte order. */
-function writePointer(words: Uint32Array, at: number, value: number): void {
-  const high = Math.floor(value / 0x1_0000_0000);
-  words[at + LOW_WORD] = value - high * 0x1_0000_0000;
-  words[at + 1 - LOW_WORD] = high;
-}
-
-const LOW_WORD = new Uint8Array(new Uint16Array([1]).buffer)[0] === 1 ? 0 : 1;

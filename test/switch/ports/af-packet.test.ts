@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { type Libc, loadLibc } from '../../../base/linux/libc.ts';
 import { AfPacketPort } from '../../../switch/ports/af-packet.ts';
 import { InterfaceControl } from '../../../switch/ports/linux/interface.ts';
-import { type Libc, loadLibc } from '../../../switch/ports/linux/libc.ts';
 import type { LinkState } from '../../../switch/ports/linux/link-monitor.ts';
 import type { Frame } from '../../../switch/ports/port.ts';
 import { PortLoop } from '../../../switch/ports/port-loop.ts';

@@ -1,11 +1,11 @@
-import { DdfError } from '../../../base/errors.ts';
-import { EACCES, EPERM, ERROR_NAMES } from './abi.ts';
+import { DdfError } from '../errors.ts';
+import { ERROR_NAMES } from './abi.ts';
 
 /** An address in this process; 0n is NULL. */
 export type Pointer = bigint;
 
 /**
- * The system calls that packet sockets need, as C declares them: -1 means that {@link Libc.errno} has the reason. Buffers may be given as typed
+ * The system calls that sockets need and Node.js does not offer, as C declares them: -1 means that {@link Libc.errno} has the reason. Buffers may be given as typed
  * arrays, except to `pollAsync`, which runs on another thread while the engine may move on.
  */
 export interface Libc {
@@ -48,10 +48,10 @@ async function load(): Promise<Libc> {
   if (process.platform !== 'linux' || !/64|^loong|^s390x$/.test(process.arch))
     throw new DdfError(
       'PORT_UNAVAILABLE',
-      `Network interfaces need 64-bit Linux, this is ${process.platform}/${process.arch}`,
+      `Direct system calls need 64-bit Linux, this is ${process.platform}/${process.arch}`,
     );
   const { default: koffi } = await import('koffi').catch((cause: unknown) => {
-    throw new DdfError('PORT_UNAVAILABLE', 'Network interfaces need the package koffi, which is not installed', {
+    throw new DdfError('PORT_UNAVAILABLE', 'Direct system calls need the package koffi, which is not installed', {
       remedy: 'Install the optional packages: `npm ci --include=optional`.',
       cause,
     });
@@ -96,15 +96,4 @@ async function load(): Promise<Libc> {
 /** What the C library calls an error number, for messages. */
 export function errorName(errno: number): string {
   return ERROR_NAMES[errno] ?? `errno ${errno}`;
-}
-
-/** The error for a call that has just failed while an interface was being opened. */
-export function systemError(libc: Libc, what: string, where: string): DdfError {
-  const errno = libc.errno();
-  if (errno === EPERM || errno === EACCES)
-    return new DdfError('PORT_UNAVAILABLE', `No permission to ${what}`, {
-      where,
-      remedy: 'Run as root, or give the process the capabilities CAP_NET_RAW and CAP_NET_ADMIN.',
-    });
-  return new DdfError('PORT_UNAVAILABLE', `The system refuses to ${what}: ${errorName(errno)}`, { where });
 }
