@@ -5,6 +5,7 @@ import { Device } from '../switch/device.ts';
 import { Impairment, type ImpairmentProperties } from '../switch/ports/impairments.ts';
 import type { Frame, Port } from '../switch/ports/port.ts';
 import { Wire, type WireDirection, type WireStatistics } from '../switch/ports/wire.ts';
+import { linkMtus } from '../topologies/mtu.ts';
 import type { Topology } from '../topologies/types.ts';
 import { parseIpv4 } from '../wire/packet/addresses.ts';
 import { ETHERNET_HEADER_BYTES } from '../wire/packet/ethernet.ts';
@@ -102,10 +103,16 @@ export class Fabric {
       end.onFrame = (frame) => device.receive(at.port, frame);
     };
 
+    const mtus = linkMtus(topology);
+    const maxFrameBytes = { host: ETHERNET_HEADER_BYTES + mtus.host, core: ETHERNET_HEADER_BYTES + mtus.core };
     for (const node of topology.hosts) {
       const impair = (direction: string): Impairment =>
         new Impairment(scheduler, random.fork(`link/${node.name}/${direction}`), options.hostLinks ?? {});
-      const wire = new Wire(scheduler, node.link, { aToB: impair('up'), bToA: impair('down') });
+      const wire = new Wire(
+        scheduler,
+        { ...node.link, maxFrameBytes: maxFrameBytes.host },
+        { aToB: impair('up'), bToA: impair('down') },
+      );
       const gateway = topology.switches.find(({ name }) => name === node.switch)!;
       hosts.set(
         node.name,
@@ -124,7 +131,7 @@ export class Fabric {
     }
 
     for (const { a, b, link } of topology.links) {
-      const wire = new Wire(scheduler, link);
+      const wire = new Wire(scheduler, { ...link, maxFrameBytes: maxFrameBytes.core });
       attach(a, wire.a);
       attach(b, wire.b);
       addLink('core', a, b, undefined, wire.aToB);

@@ -37,8 +37,8 @@ export function wireCounts(fabric: Pick<Fabric, 'links'>): WireCount[] {
       bytesIn: wire.bytesIn,
       framesDelivered: wire.framesDelivered,
       bytesDelivered: wire.bytesDelivered,
-      framesLost: wire.framesLost + wire.framesQueueDropped,
-      bytesLost: wire.bytesLost + wire.bytesQueueDropped,
+      framesLost: wire.framesLost + wire.framesQueueDropped + wire.framesTooLong,
+      bytesLost: wire.bytesLost + wire.bytesQueueDropped + wire.bytesTooLong,
       authoredFrames: authored.frames,
       authoredBytes: authored.bytes,
     };

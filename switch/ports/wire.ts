@@ -16,6 +16,8 @@ export interface WireProperties {
   readonly delayUs: number;
   /** Frames that wait for the wire at most; the next one is dropped. The frame being sent does not wait. */
   readonly queueFrames: number;
+  /** The longest frame that it carries, bytes without FCS; longer ones are dropped before they wait. Absent: any length. */
+  readonly maxFrameBytes?: number;
 }
 
 /**
@@ -38,6 +40,9 @@ export interface WireStatistics {
   /** Dropped because the queue was full. */
   readonly framesQueueDropped: number;
   readonly bytesQueueDropped: number;
+  /** Dropped because they were longer than the wire carries. */
+  readonly framesTooLong: number;
+  readonly bytesTooLong: number;
   /** Sent, but never handed out: lost by the stage at the end of the wire. */
   readonly framesLost: number;
   readonly bytesLost: number;
@@ -49,6 +54,7 @@ export interface WireStatistics {
 export class WireDirection {
   private readonly scheduler: Scheduler;
   private readonly properties: WireProperties;
+  private readonly maxFrameBytes: number;
   private readonly stage: FrameStage | undefined;
   private readonly arrive: (frame: Frame) => void;
   /** When the transmitter has sent everything that was accepted; with fractions of a microsecond, so that rates are exact. */
@@ -63,6 +69,8 @@ export class WireDirection {
   private bytesDelivered = 0;
   private framesQueueDropped = 0;
   private bytesQueueDropped = 0;
+  private framesTooLong = 0;
+  private bytesTooLong = 0;
   private framesLost = 0;
   private bytesLost = 0;
   private framesInFlight = 0;
@@ -75,6 +83,7 @@ export class WireDirection {
   ) {
     this.scheduler = scheduler;
     this.properties = properties;
+    this.maxFrameBytes = properties.maxFrameBytes ?? Number.POSITIVE_INFINITY;
     this.stage = stage;
     this.arrive = arrive;
     this.starts = new Float64Array(properties.queueFrames + 1);
@@ -83,6 +92,11 @@ export class WireDirection {
   send(frame: Frame): void {
     this.framesIn++;
     this.bytesIn += frame.length;
+    if (frame.length > this.maxFrameBytes) {
+      this.framesTooLong++;
+      this.bytesTooLong += frame.length;
+      return;
+    }
     const nowUs = this.scheduler.nowUs();
     if (this.idleAtUs > nowUs && this.queueDepth() >= this.properties.queueFrames) {
       this.framesQueueDropped++;
@@ -117,6 +131,8 @@ export class WireDirection {
       bytesDelivered: this.bytesDelivered,
       framesQueueDropped: this.framesQueueDropped,
       bytesQueueDropped: this.bytesQueueDropped,
+      framesTooLong: this.framesTooLong,
+      bytesTooLong: this.bytesTooLong,
       framesLost: this.framesLost,
       bytesLost: this.bytesLost,
       framesInFlight: this.framesInFlight,

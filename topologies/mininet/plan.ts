@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { DdfError } from '../../base/errors.ts';
+import { linkMtus } from '../mtu.ts';
 import type { LinkProperties, SwitchNode, Topology } from '../types.ts';
 
 /** What network.py builds: namespaces, veth pairs and the commands that set them up. Names of devices are unique on the machine. */
@@ -53,8 +54,6 @@ export const MANAGEMENT_NETWORKS = 128;
 const MANAGEMENT_PREFIX_LENGTH = 22;
 /** Of a /22, less the network's own, the broadcast address and the bridge's. */
 export const MAX_NODES = 1021;
-/** EtherType, object id and version, ingress switch, class, hops: links between switches carry it on top of what hosts send. */
-const OBJECT_TAG_BYTES = 18;
 /** IFNAMSIZ is 16 with the end. */
 const MAX_DEVICE_NAME = 15;
 
@@ -85,17 +84,16 @@ export function planMininet(topology: Topology, { runId, networkIndex }: PlanOpt
     rootDevice: device(node, 'root'),
     address: managementAddress(networkIndex, index + 2),
   });
+  const mtus = linkMtus(topology);
   const gateways = new Map(topology.switches.map((node) => [node.name, node]));
 
   const switches = topology.switches.map((node, index): PlannedNode => {
     const ports = [
       ...topology.hosts.flatMap(({ switch: leaf, port, link }) =>
-        leaf === node.name ? [{ port, link, mtuBytes: topology.mtuBytes }] : [],
+        leaf === node.name ? [{ port, link, mtuBytes: mtus.host }] : [],
       ),
       ...topology.links.flatMap(({ a, b, link }) =>
-        [a, b].flatMap((end) =>
-          end.switch === node.name ? [{ port: end.port, link, mtuBytes: topology.mtuBytes + OBJECT_TAG_BYTES }] : [],
-        ),
+        [a, b].flatMap((end) => (end.switch === node.name ? [{ port: end.port, link, mtuBytes: mtus.core }] : [])),
       ),
     ].sort((x, y) => x.port - y.port);
     return {
@@ -119,7 +117,7 @@ export function planMininet(topology: Topology, { runId, networkIndex }: PlanOpt
       mac: host.mac,
       management: managementOf(topology.switches.length + index, host.name),
       before: QUIET_NAMESPACE,
-      after: [...deviceSetup(own, host.link, topology.mtuBytes), ...hostRoutes(own, gateways.get(host.switch)!)],
+      after: [...deviceSetup(own, host.link, mtus.host), ...hostRoutes(own, gateways.get(host.switch)!)],
     };
   });
 

@@ -35,6 +35,27 @@ describe('wire', () => {
     expect(lastUs).toBe(7);
   });
 
+  test('frames longer than the wire carries are dropped and counted, and hold nothing up', () => {
+    const scheduler = new VirtualScheduler();
+    const wire = new Wire(scheduler, { ...GIGABIT, maxFrameBytes: 1226 });
+    const arrivals: [number, number][] = [];
+    wire.b.onFrame = (frame) => arrivals.push([frame.length, scheduler.nowUs()]);
+    for (const length of [1227, 1226, 9000, 1226]) wire.a.send(frameOf(length));
+    expect(wire.a.queueDepth()).toBe(1);
+    scheduler.runUntil(1000);
+    expect(arrivals).toEqual([
+      [1226, 20],
+      [1226, 30],
+    ]);
+    expect(wire.aToB.statistics()).toMatchObject({
+      framesIn: 4,
+      framesTooLong: 2,
+      bytesTooLong: 1227 + 9000,
+      framesDelivered: 2,
+      framesInFlight: 0,
+    });
+  });
+
   test('frames over the queue limit are dropped at the tail and counted', () => {
     const scheduler = new VirtualScheduler();
     const wire = new Wire(scheduler, GIGABIT);
@@ -55,6 +76,8 @@ describe('wire', () => {
       bytesDelivered: 6 * 1226,
       framesQueueDropped: 2,
       bytesQueueDropped: 2 * 1226,
+      framesTooLong: 0,
+      bytesTooLong: 0,
       framesLost: 0,
       bytesLost: 0,
       framesInFlight: 0,
