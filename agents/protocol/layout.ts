@@ -14,6 +14,42 @@ export interface LayoutParameters {
   readonly segmentBytes: number;
 }
 
+/** The part of a stream that one sender sends over one tree: block b belongs to stripe b mod count. Wire contract: Stripe of wire/agent/schema.ts. */
+export interface Stripe {
+  /** 0..count-1 */
+  readonly index: number;
+  /** 1.. */
+  readonly count: number;
+}
+
+/** The one stripe of a payload that is not divided. */
+export const WHOLE_STREAM: Stripe = { index: 0, count: 1 };
+
+/** @throws INVALID_OPTION for an index that is not among `count` */
+export function checkStripe({ index, count }: Stripe): void {
+  requireInteger('number of stripes', count, 1, 0xffff);
+  requireInteger('index of a stripe', index, 0, count - 1);
+}
+
+export function isOfStripe({ index, count }: Stripe, block: number): boolean {
+  return block % count === index;
+}
+
+/** The stripe's first block that is not below `block`; it may lie behind the end of the stream. */
+export function stripeBlockFrom({ index, count }: Stripe, block: number): number {
+  return block <= index ? index : index + Math.ceil((block - index) / count) * count;
+}
+
+/** The stripe's last block below `block`; negative if there is none. */
+export function stripeBlockBefore(stripe: Stripe, block: number): number {
+  return stripeBlockFrom(stripe, block) - stripe.count;
+}
+
+/** How many blocks below `block` are the stripe's. */
+export function stripeBlocksBelow({ index, count }: Stripe, block: number): number {
+  return block <= index ? 0 : Math.ceil((block - index) / count);
+}
+
 /**
  * Where every byte of a transfer travels. The stream is the manifest followed by the payload; offsets into it are *stream offsets*.
  * Each of the two regions is cut into segments and blocks of 64 segments of its own, so no block spans both; the last block of a

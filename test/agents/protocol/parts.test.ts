@@ -1,7 +1,15 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { ByteRanges } from '../../../agents/protocol/byte-ranges.ts';
-import { type LayoutParameters, StreamLayout } from '../../../agents/protocol/layout.ts';
+import {
+  checkStripe,
+  isOfStripe,
+  type LayoutParameters,
+  StreamLayout,
+  stripeBlockBefore,
+  stripeBlockFrom,
+  stripeBlocksBelow,
+} from '../../../agents/protocol/layout.ts';
 import { Pacer, RateControl, RepairShare } from '../../../agents/protocol/pacing.ts';
 import { RepairQueue } from '../../../agents/protocol/repair-queue.ts';
 import { SyncSchedule } from '../../../agents/protocol/sync-schedule.ts';
@@ -47,6 +55,29 @@ describe('layout', () => {
     expect(layout.chunkEnd(2)).toBe(layout.streamBytes);
     expect(layout.chunkAt(layout.chunkStart(2))).toBe(2);
     expect(layout.chunkAt(layout.chunkStart(2) - 1)).toBe(1);
+  });
+
+  test('every block belongs to one stripe; next and previous agree with that', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 7 }), fc.nat(6), fc.nat(60), (count, i, block) => {
+        const stripe = { index: i % count, count };
+        checkStripe(stripe);
+        const own = Array.from({ length: 80 }, (_, b) => b).filter((b) => isOfStripe(stripe, b));
+        expect(stripeBlockFrom(stripe, block)).toBe(own.find((b) => b >= block));
+        const before = own.filter((b) => b < block);
+        expect(stripeBlocksBelow(stripe, block)).toBe(before.length);
+        if (before.length > 0) expect(stripeBlockBefore(stripe, block)).toBe(before.at(-1));
+        else expect(stripeBlockBefore(stripe, block)).toBeLessThan(0);
+      }),
+      { seed: 23, numRuns: 200 },
+    );
+    for (const bad of [
+      { index: 0, count: 0 },
+      { index: 2, count: 2 },
+      { index: -1, count: 2 },
+      { index: 0.5, count: 2 },
+    ])
+      expect(() => checkStripe(bad)).toThrow(expect.objectContaining({ code: 'INVALID_OPTION' }));
   });
 
   test('sizes that cannot be laid out are refused', () => {
