@@ -4,7 +4,7 @@ import { ETHERTYPE_ARP, ETHERTYPE_IPV4, PORT_CPU } from '../p4/build/constants.t
 import { Device } from '../switch/device.ts';
 import { Impairment, type ImpairmentProperties } from '../switch/ports/impairments.ts';
 import type { Frame, Port } from '../switch/ports/port.ts';
-import { Wire, type WireDirection, type WireStatistics } from '../switch/ports/wire.ts';
+import { type FrameStage, Wire, type WireDirection, type WireStatistics } from '../switch/ports/wire.ts';
 import { linkMtus } from '../topologies/mtu.ts';
 import type { Topology } from '../topologies/types.ts';
 import { parseIpv4 } from '../wire/packet/addresses.ts';
@@ -19,7 +19,12 @@ export interface FabricOptions {
   readonly seed: number | string;
   /** What every link between a host and its switch does to frames, in both directions. */
   readonly hostLinks?: ImpairmentProperties;
+  /** Sees every frame at the far end of a host's link, in the direction from the host (`upwards`) or towards it. */
+  readonly observe?: FrameObserver;
 }
+
+/** @param frame only valid, and unchanged, during the call */
+export type FrameObserver = (host: string, upwards: boolean, frame: Frame, arrived: boolean) => void;
 
 export type LinkClass = 'host-up' | 'host-down' | 'core';
 
@@ -106,8 +111,13 @@ export class Fabric {
     const mtus = linkMtus(topology);
     const maxFrameBytes = { host: ETHERNET_HEADER_BYTES + mtus.host, core: ETHERNET_HEADER_BYTES + mtus.core };
     for (const node of topology.hosts) {
-      const impair = (direction: string): Impairment =>
-        new Impairment(scheduler, random.fork(`link/${node.name}/${direction}`), options.hostLinks ?? {});
+      const impair = (direction: 'up' | 'down'): FrameStage =>
+        observed(
+          new Impairment(scheduler, random.fork(`link/${node.name}/${direction}`), options.hostLinks ?? {}),
+          options.observe,
+          node.name,
+          direction,
+        );
       const wire = new Wire(
         scheduler,
         { ...node.link, maxFrameBytes: maxFrameBytes.host },
@@ -165,4 +175,26 @@ function isAuthor(frame: Frame, switchIp: number): boolean {
     etherType === ETHERTYPE_ARP ||
     (etherType === ETHERTYPE_IPV4 && readUint32(frame, ETHERNET_HEADER_BYTES + IPV4_SOURCE_OFFSET) === switchIp)
   );
+}
+
+/** Tells of a frame before the stage has its way with it: who takes a delivered frame owns it. */
+function observed(
+  stage: FrameStage,
+  observe: FrameObserver | undefined,
+  host: string,
+  direction: 'up' | 'down',
+): FrameStage {
+  if (observe === undefined) return stage;
+  return {
+    pass(frame, deliver) {
+      let arrived = false;
+      const passed = stage.pass(frame, (copy) => {
+        if (!arrived) observe(host, direction === 'up', copy, true);
+        arrived = true;
+        deliver(copy);
+      });
+      if (!passed) observe(host, direction === 'up', frame, false);
+      return passed;
+    },
+  };
 }

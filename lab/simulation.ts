@@ -18,7 +18,7 @@ import { chunkSha256At, encodeManifest, fullManifest, type Manifest, manifestSha
 import { FABRIC_UDP_PORT, RECEIVER_UDP_PORT_FIRST } from '../p4/build/constants.ts';
 import type { ImpairmentProperties } from '../switch/ports/impairments.ts';
 import type { Topology } from '../topologies/types.ts';
-import { Fabric } from './fabric.ts';
+import { Fabric, type FrameObserver } from './fabric.ts';
 import { type Snapshot, wireCounts } from './figures.ts';
 import type { VirtualHost } from './host.ts';
 import type { P4Program } from './p4-program.ts';
@@ -30,6 +30,8 @@ export interface SimulationOptions {
   readonly seed: number | string;
   /** What every host link does to frames, both ways. Default: nothing. */
   readonly hostLinks?: ImpairmentProperties;
+  /** Sees every frame on the hosts' links. */
+  readonly observe?: FrameObserver;
   /** Default: the controller's. */
   readonly intervals?: RepairIntervals;
 }
@@ -63,12 +65,16 @@ export class Simulation {
   private slots = 0;
 
   constructor(options: SimulationOptions) {
-    const { topology, program, seed, hostLinks } = options;
+    const { topology, program, seed, hostLinks, observe } = options;
     this.options = options;
     this.graph = new FabricGraph(topology);
     this.factory = new EntityFactory(program.index);
     this.random = createRandom(`simulation/${seed}`);
-    this.fabric = new Fabric(topology, this.scheduler, { seed, ...(hostLinks === undefined ? {} : { hostLinks }) });
+    this.fabric = new Fabric(topology, this.scheduler, {
+      seed,
+      ...(hostLinks === undefined ? {} : { hostLinks }),
+      ...(observe === undefined ? {} : { observe }),
+    });
     for (const [name, device] of this.fabric.devices) {
       const control = device.load(device.compile(program.bmv2Json));
       const entities = baseState(this.factory, this.graph, name, {
