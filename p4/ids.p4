@@ -9,6 +9,7 @@ const bit<16> ETHERTYPE_IPV4 = 0x0800;
 const bit<16> ETHERTYPE_ARP = 0x0806;
 const bit<16> ETHERTYPE_OBJECT_TAG = 0x88B5; // IEEE 802 local experimental EtherType 1
 const bit<8> IP_PROTOCOL_ICMP = 1;
+const bit<8> IP_PROTOCOL_IGMP = 2;
 const bit<8> IP_PROTOCOL_TCP = 6;
 const bit<8> IP_PROTOCOL_UDP = 17;
 const bit<32> IPV4_MULTICAST_FIRST = 0xE0000000; // multicast, reserved and broadcast addresses
@@ -57,6 +58,7 @@ const bit<8> PUNT_REASON_TTL = 4;
 // What the per-port counters tell apart. The cell is (port << 5) | (tagged << 4) | kind.
 const bit<4> KIND_OTHER = 0;
 // 1..8 are the fabric types
+const bit<4> KIND_IPV4_MULTICAST = 13; // ordinary, to any address from 224.0.0.0 on
 const bit<4> KIND_ARP = 14;
 const bit<4> KIND_IPV4 = 15;
 
@@ -89,5 +91,7 @@ const bit<8> DROP_PRUNED_NOT_ASKED = 24;
 const bit<8> DROP_NO_RECEIVER = 25;
 const bit<8> DROP_EMPTY_TREE = 26;
 const bit<8> DROP_NOTHING_NEEDED = 27;
+const bit<8> DROP_NO_MEMBERS = 28;
+const bit<8> DROP_PUNT_RATE = 29;
 
 #endif

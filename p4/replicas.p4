@@ -1,5 +1,5 @@
-// Egress: which copies of a fabric packet leave, and as what. The last switch addresses each copy to its receiver, which is a plain
-// UDP socket; a packet to a sender (instance 0) finds it under the fabric's own UDP port.
+// Egress: which copies leave, and as what. None goes back where its packet came from. The last switch addresses each copy of a
+// fabric packet to its receiver, which is a plain UDP socket; one to a sender (instance 0) finds it under the fabric's own UDP port.
 
 #ifndef DDF_REPLICAS_P4
 #define DDF_REPLICAS_P4
@@ -65,10 +65,11 @@ control Replicas(inout headers_t hdr, inout metadata_t meta, inout standard_meta
     apply {
         if (meta.cpu_traffic == 0) {
             egress_role.apply();
-            if (hdr.fabric.isValid() && meta.drop_reason == DROP_NONE) {
-                if (standard_metadata.egress_port == standard_metadata.ingress_port) {
-                    meta.drop_reason = DROP_PRUNED_INGRESS_PORT;
-                } else if (hdr.fabric.packet_type == FABRIC_TYPE_REPAIR && meta.repair_mask & meta.egress_bit == 0) {
+            if (meta.drop_reason == DROP_NONE && meta.multicast_group != 0 &&
+                    standard_metadata.egress_port == standard_metadata.ingress_port) {
+                meta.drop_reason = DROP_PRUNED_INGRESS_PORT;
+            } else if (hdr.fabric.isValid() && meta.drop_reason == DROP_NONE) {
+                if (hdr.fabric.packet_type == FABRIC_TYPE_REPAIR && meta.repair_mask & meta.egress_bit == 0) {
                     meta.drop_reason = DROP_PRUNED_NOT_ASKED;
                 } else if (meta.to_host == 1) {
                     replica_rewrite.apply();

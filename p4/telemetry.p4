@@ -11,7 +11,7 @@ control IngressTelemetry(inout headers_t hdr, inout metadata_t meta, inout stand
         if (hdr.fabric.isValid()) {
             meta.kind = hdr.fabric.packet_type <= FABRIC_TYPE_PROBE ? hdr.fabric.packet_type : KIND_OTHER;
         } else if (hdr.ipv4.isValid()) {
-            meta.kind = KIND_IPV4;
+            meta.kind = hdr.ipv4.destination >= IPV4_MULTICAST_FIRST ? KIND_IPV4_MULTICAST : KIND_IPV4;
         } else if (hdr.ethernet.isValid() && hdr.ethernet.ether_type == ETHERTYPE_ARP) {
             meta.kind = KIND_ARP;
         }

@@ -1,4 +1,11 @@
-import { FABRIC_TYPE_DATA, FABRIC_TYPE_PROBE, KIND_ARP, KIND_IPV4, KIND_OTHER } from '../../p4/build/constants.ts';
+import {
+  FABRIC_TYPE_DATA,
+  FABRIC_TYPE_PROBE,
+  KIND_ARP,
+  KIND_IPV4,
+  KIND_IPV4_MULTICAST,
+  KIND_OTHER,
+} from '../../p4/build/constants.ts';
 import { EGRESS_PORT_COUNTER, INGRESS_PORT_COUNTER, portCounterCell } from '../tables/telemetry.ts';
 import type { FabricGraph } from '../topology/graph.ts';
 
@@ -25,6 +32,7 @@ const KINDS = [
   ...Array.from({ length: FABRIC_TYPE_PROBE - FABRIC_TYPE_DATA + 1 }, (_, i) => FABRIC_TYPE_DATA + i),
   KIND_ARP,
   KIND_IPV4,
+  KIND_IPV4_MULTICAST,
 ];
 
 export const PORT_COUNTERS = { ingress: INGRESS_PORT_COUNTER, egress: EGRESS_PORT_COUNTER } as const;

@@ -4,6 +4,7 @@ export const ETHERTYPE_IPV4 = 0x0800;
 export const ETHERTYPE_ARP = 0x0806;
 export const ETHERTYPE_OBJECT_TAG = 0x88B5;
 export const IP_PROTOCOL_ICMP = 1;
+export const IP_PROTOCOL_IGMP = 2;
 export const IP_PROTOCOL_TCP = 6;
 export const IP_PROTOCOL_UDP = 17;
 export const IPV4_MULTICAST_FIRST = 0xE0000000;
@@ -36,6 +37,7 @@ export const PUNT_REASON_ICMP = 2;
 export const PUNT_REASON_IGMP = 3;
 export const PUNT_REASON_TTL = 4;
 export const KIND_OTHER = 0;
+export const KIND_IPV4_MULTICAST = 13;
 export const KIND_ARP = 14;
 export const KIND_IPV4 = 15;
 export const DROP_NONE = 0;
@@ -66,6 +68,8 @@ export const DROP_PRUNED_NOT_ASKED = 24;
 export const DROP_NO_RECEIVER = 25;
 export const DROP_EMPTY_TREE = 26;
 export const DROP_NOTHING_NEEDED = 27;
+export const DROP_NO_MEMBERS = 28;
+export const DROP_PUNT_RATE = 29;
 export const PORT_ROLE_SIZE = 512;
 export const ADMISSION_SIZE = 8192;
 export const CLASSIFY_SIZE = 1024;
@@ -75,6 +79,7 @@ export const IPV4_LPM_SIZE = 4096;
 export const ECMP_MEMBERS_SIZE = 4096;
 export const ECMP_GROUPS_SIZE = 1024;
 export const ECMP_MAX_GROUP_SIZE = 64;
+export const IP_MULTICAST_SIZE = 4096;
 export const PUNT_SIZE = 64;
 export const EGRESS_ROLE_SIZE = 512;
 export const REPLICA_REWRITE_SIZE = 8192;
@@ -82,6 +87,7 @@ export const REPAIR_SLOTS = 65536;
 export const DROP_COUNTER_SIZE = 64;
 export const PORT_COUNTER_SIZE = 16384;
 export const CONTROL_METER_SIZE = 512;
+export const PUNT_METER_SIZE = 512;
 
 /** Drop reasons, as indexes of the drop counter, and what they are called. */
 export const DROP_REASON_NAMES: Readonly<Record<number, string>> = {
@@ -113,4 +119,6 @@ export const DROP_REASON_NAMES: Readonly<Record<number, string>> = {
   25: 'no-receiver',
   26: 'empty-tree',
   27: 'nothing-needed',
+  28: 'no-members',
+  29: 'punt-rate',
 };

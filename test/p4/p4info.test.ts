@@ -70,6 +70,12 @@ const TABLES: Record<string, { keys: string; actions: string[]; constDefault: bo
     constDefault: true,
     size: constants.IPV4_LPM_SIZE,
   },
+  ip_multicast: {
+    keys: 'ipv4_destination exact 32',
+    actions: ['replicate(multicast_group 16, source_mac 48)', '=no_members()'],
+    constDefault: true,
+    size: constants.IP_MULTICAST_SIZE,
+  },
   egress_role: {
     keys: 'egress_port exact 9',
     actions: ['to_host(bit 32)', 'to_fabric(bit 32)', '=neither()'],
@@ -127,6 +133,7 @@ describe('P4Info of the fabric', () => {
     expect(p4Info.tables.require('transfer').directCounter).toMatchObject({ alias: 'transfer_counter', unit: 3 });
     expect([...p4Info.meters].map(({ alias, size, unit }) => ({ alias, size, unit }))).toEqual([
       { alias: 'control_meter', size: constants.CONTROL_METER_SIZE, unit: 2 },
+      { alias: 'punt_meter', size: constants.PUNT_METER_SIZE, unit: 2 },
     ]);
   });
 

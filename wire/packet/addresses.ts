@@ -23,6 +23,21 @@ export function formatMac(mac: number): string {
     .replace(/..(?!$)/g, '$&:');
 }
 
+/** Addresses of groups: 224.0.0.0/4 (RFC 5771). */
+export function isMulticastIpv4(address: number): boolean {
+  return address >>> 28 === 0xe;
+}
+
+/** Groups that belong to one link and are never routed, at whatever time to live: 224.0.0.0/24 (RFC 5771, section 4). */
+export function isLinkLocalGroup(group: number): boolean {
+  return group >>> 8 === 0xe00000;
+}
+
+/** Where frames to a group go: 01:00:5e and the last 23 bits of the group (RFC 1112, section 6.4). */
+export function multicastMac(group: number): number {
+  return 0x0100_5e00_0000 + (group & 0x7f_ffff);
+}
+
 /** The individual/group bit (IEEE 802, section 8.2): broadcast and multicast addresses have it. */
 export function isGroupMac(mac: number): boolean {
   return (Math.floor(mac / 2 ** 40) & 1) === 1;

@@ -51,14 +51,24 @@ export function parseIpv4Packet(bytes: Uint8Array): Ipv4Packet | Ipv4Fault {
   };
 }
 
+const NO_OPTIONS = new Uint8Array(0);
+
 /**
- * Writes 20 bytes at `offset`: no options, never to be fragmented, identification 0 as RFC 6864 allows for such packets.
+ * Writes 20 bytes and the options at `offset`: never to be fragmented, identification 0 as RFC 6864 allows for such packets.
  * @param payloadBytes length of what follows the header
+ * @param options whole words, at most ten
  */
-export function emitIpv4(bytes: Uint8Array, offset: number, header: Ipv4Header, payloadBytes: number): void {
-  bytes[offset] = 0x45;
+export function emitIpv4(
+  bytes: Uint8Array,
+  offset: number,
+  header: Ipv4Header,
+  payloadBytes: number,
+  options: Uint8Array = NO_OPTIONS,
+): void {
+  const headerBytes = IPV4_HEADER_BYTES + options.length;
+  bytes[offset] = 0x40 | (headerBytes / 4);
   bytes[offset + 1] = header.trafficClass;
-  writeUint16(bytes, offset + 2, IPV4_HEADER_BYTES + payloadBytes);
+  writeUint16(bytes, offset + 2, headerBytes + payloadBytes);
   writeUint16(bytes, offset + 4, 0);
   writeUint16(bytes, offset + 6, DONT_FRAGMENT);
   bytes[offset + 8] = header.timeToLive;
@@ -66,5 +76,6 @@ export function emitIpv4(bytes: Uint8Array, offset: number, header: Ipv4Header, 
   writeUint16(bytes, offset + 10, 0);
   writeUint32(bytes, offset + 12, header.source);
   writeUint32(bytes, offset + 16, header.destination);
-  writeUint16(bytes, offset + 10, internetChecksum(bytes, offset, IPV4_HEADER_BYTES));
+  bytes.set(options, offset + IPV4_HEADER_BYTES);
+  writeUint16(bytes, offset + 10, internetChecksum(bytes, offset, headerBytes));
 }

@@ -39,7 +39,7 @@ it('changes nothing where the tag stays or there is none', () => {
 });
 
 it('asks for the cells of connected ports only, and adds up a kind that came with and without a tag', () => {
-  expect(cellsOf(graph, 'leaf1')).toHaveLength(graph.portsOf('leaf1').length * 11 * 2);
+  expect(cellsOf(graph, 'leaf1')).toHaveLength(graph.portsOf('leaf1').length * 12 * 2);
   const cells = new Map(
     [false, true].map((tagged) => [portCounterCell(HOST_PORT, tagged, FABRIC_TYPE_DATA), { packets: 1n, bytes: 100n }]),
   );
