@@ -1,5 +1,6 @@
 import { FABRIC_SOURCE_SYMBOLS } from '../../p4/build/constants.ts';
-import { EXP, inverse, LOG, multiplyAccumulate } from './galois.ts';
+import { inverse, multiply } from './galois.ts';
+import { combineLinearly } from './linear-combination.ts';
 
 /**
  * Systematic Reed-Solomon code over GF(256) from a Cauchy matrix: the first symbols of a block are its source symbols, parity symbol s
@@ -10,8 +11,6 @@ import { EXP, inverse, LOG, multiplyAccumulate } from './galois.ts';
 /** Symbols of a block: 0..63 source, 64..254 parity. */
 export const SYMBOLS = 255;
 
-const ORDER = 255;
-
 /**
  * Writes one symbol of a block.
  * @param sources the block's source symbols, 1..64; shorter ones count as padded with zeros
@@ -19,12 +18,29 @@ const ORDER = 255;
  * @param out     as long as the longest source symbol; need not be cleared
  */
 export function encodeSymbol(sources: readonly Uint8Array[], symbol: number, out: Uint8Array): void {
-  out.fill(0);
-  if (symbol < FABRIC_SOURCE_SYMBOLS) {
-    out.set(sources[symbol]);
+  if (symbol >= FABRIC_SOURCE_SYMBOLS) {
+    encodeParity(sources, [symbol], [out]);
     return;
   }
-  for (let j = 0; j < sources.length; j++) multiplyAccumulate(out, sources[j], inverse(symbol ^ j));
+  out.set(sources[symbol]);
+  out.fill(0, sources[symbol].length);
+}
+
+/**
+ * Writes several parity symbols of a block; cheaper than one by one, because the sources are read once.
+ * @param symbols 64..254, at most 64 of them
+ * @param outs    one for each, as long as the longest source symbol
+ */
+export function encodeParity(
+  sources: readonly Uint8Array[],
+  symbols: readonly number[],
+  outs: readonly Uint8Array[],
+): void {
+  const k = sources.length;
+  const coefficients = new Uint8Array(symbols.length * k);
+  for (const [row, symbol] of symbols.entries())
+    for (let j = 0; j < k; j++) coefficients[row * k + j] = inverse(symbol ^ j);
+  combineLinearly(sources, outs, coefficients);
 }
 
 /** Collects the symbols of one block until they suffice, and solves for the missing source symbols only. */
@@ -40,7 +56,7 @@ export class BlockDecoder {
   /**
    * @param sourceSymbols 1..64
    * @param symbolBytes   length of the block's longest symbol
-   * @param bytes         where the block is put together: at least sourceSymbols * symbolBytes, starting on a word. Default: a new buffer.
+   * @param bytes         where the block is put together: at least sourceSymbols * symbolBytes. Default: a new buffer.
    */
   constructor(
     sourceSymbols: number,
@@ -92,25 +108,37 @@ export class BlockDecoder {
 
   /**
    * Fills in the missing source symbols; call it when `complete`, once.
+   *
+   * With parity p_r = sum over the missing m of s_m / (r + m) + sum over the present j of s_j / (r + j) and V the inverse of the matrix
+   * 1 / (r + m), a missing symbol is s_m = sum over r of V_mr (p_r + sum over j of s_j / (r + j)): one combination of the symbols held.
    * @returns how many were missing
    */
   restore(): number {
+    const present: number[] = [];
     const missing: number[] = [];
-    for (let j = 0; j < this.sourceSymbols; j++) if (this.present[j] === 0) missing.push(j);
-    const rows = this.parity.slice(0, missing.length);
-    // What each parity symbol says about the missing ones alone.
-    for (const row of rows)
-      for (let j = 0; j < this.sourceSymbols; j++)
-        if (this.present[j] === 1) multiplyAccumulate(row.bytes, this.source(j), inverse(row.symbol ^ j));
+    for (let j = 0; j < this.sourceSymbols; j++) (this.present[j] === 1 ? present : missing).push(j);
+    if (missing.length === 0) return 0;
+    const parity = this.parity.slice(0, missing.length);
     const solution = invertCauchy(
-      rows.map((row) => row.symbol),
+      parity.map(({ symbol }) => symbol),
       missing,
     );
+    const held = present.length + parity.length;
+    const coefficients = new Uint8Array(missing.length * held);
     for (let m = 0; m < missing.length; m++) {
-      const target = this.source(missing[m]);
-      target.fill(0);
-      for (let r = 0; r < rows.length; r++) multiplyAccumulate(target, rows[r].bytes, solution[m * rows.length + r]);
+      const row = solution.subarray(m * parity.length, (m + 1) * parity.length);
+      for (const [i, j] of present.entries()) {
+        let sum = 0;
+        for (let r = 0; r < row.length; r++) sum ^= multiply(row[r], inverse(parity[r].symbol ^ j));
+        coefficients[m * held + i] = sum;
+      }
+      coefficients.set(row, m * held + present.length);
     }
+    combineLinearly(
+      [...present.map((j) => this.source(j)), ...parity.map(({ bytes }) => bytes)],
+      missing.map((j) => this.source(j)),
+      coefficients,
+    );
     for (const j of missing) this.present[j] = 1;
     this.sourceHeld = this.sourceSymbols;
     this.parity.length = 0;
@@ -129,18 +157,18 @@ export class BlockDecoder {
  */
 function invertCauchy(xs: readonly number[], ys: readonly number[]): Uint8Array {
   const n = xs.length;
-  const product = (terms: Iterable<number>): number => {
-    let log = 0;
-    for (const term of terms) log += LOG[term];
-    return log;
+  /** Of the element's sums with all of the other set, over those with the rest of its own. */
+  const quotient = (element: number, own: readonly number[], others: readonly number[]): number => {
+    let numerator = 1;
+    let denominator = 1;
+    for (const other of others) numerator = multiply(numerator, element ^ other);
+    for (const other of own) if (other !== element) denominator = multiply(denominator, element ^ other);
+    return multiply(numerator, inverse(denominator));
   };
-  const xLogs = xs.map((x) => product(ys.map((y) => x ^ y)) - product(xs.filter((o) => o !== x).map((o) => x ^ o)));
-  const yLogs = ys.map((y) => product(xs.map((x) => x ^ y)) - product(ys.filter((o) => o !== y).map((o) => y ^ o)));
+  const ofXs = xs.map((x) => quotient(x, xs, ys));
+  const ofYs = ys.map((y) => quotient(y, ys, xs));
   const inverted = new Uint8Array(n * n);
   for (let m = 0; m < n; m++)
-    for (let r = 0; r < n; r++) {
-      const log = (xLogs[r] + yLogs[m] - LOG[xs[r] ^ ys[m]]) % ORDER;
-      inverted[m * n + r] = EXP[log < 0 ? log + ORDER : log];
-    }
+    for (let r = 0; r < n; r++) inverted[m * n + r] = multiply(multiply(ofXs[r], ofYs[m]), inverse(xs[r] ^ ys[m]));
   return inverted;
 }
