@@ -108,9 +108,6 @@ export class BlockDecoder {
 
   /**
    * Fills in the missing source symbols; call it when `complete`, once.
-   *
-   * With parity p_r = sum over the missing m of s_m / (r + m) + sum over the present j of s_j / (r + j) and V the inverse of the matrix
-   * 1 / (r + m), a missing symbol is s_m = sum over r of V_mr (p_r + sum over j of s_j / (r + j)): one combination of the symbols held.
    * @returns how many were missing
    */
   restore(): number {
@@ -119,25 +116,14 @@ export class BlockDecoder {
     for (let j = 0; j < this.sourceSymbols; j++) (this.present[j] === 1 ? present : missing).push(j);
     if (missing.length === 0) return 0;
     const parity = this.parity.slice(0, missing.length);
-    const solution = invertCauchy(
-      parity.map(({ symbol }) => symbol),
-      missing,
-    );
-    const held = present.length + parity.length;
-    const coefficients = new Uint8Array(missing.length * held);
-    for (let m = 0; m < missing.length; m++) {
-      const row = solution.subarray(m * parity.length, (m + 1) * parity.length);
-      for (const [i, j] of present.entries()) {
-        let sum = 0;
-        for (let r = 0; r < row.length; r++) sum ^= multiply(row[r], inverse(parity[r].symbol ^ j));
-        coefficients[m * held + i] = sum;
-      }
-      coefficients.set(row, m * held + present.length);
-    }
     combineLinearly(
       [...present.map((j) => this.source(j)), ...parity.map(({ bytes }) => bytes)],
       missing.map((j) => this.source(j)),
-      coefficients,
+      solve(
+        present,
+        parity.map(({ symbol }) => symbol),
+        missing,
+      ),
     );
     for (const j of missing) this.present[j] = 1;
     this.sourceHeld = this.sourceSymbols;
@@ -151,24 +137,31 @@ export class BlockDecoder {
 }
 
 /**
- * The inverse of the matrix 1 / (x_r + y_m), by its closed form (Schechter 1959): entry (m, r) is
- * prod_k (x_r + y_k)(x_k + y_m)  /  ((x_r + y_m) prod_{k != r} (x_r + x_k) prod_{k != m} (y_m + y_k)).
- * @returns rows in the order of `ys`, one column per element of `xs`
+ * What the missing source symbols are made of: symbol m is the sum over all held symbols h of h's bytes times w(m) w(h) / (h + m), where w(s) is
+ * the product of s + t over the symbols t of the other of the two sets `parity` and `missing`, over that of the rest of its own set (a present
+ * source symbol counts as one of the first, which it is not in). It comes from the closed form of the inverse of the Cauchy matrix
+ * 1 / (parity + missing) (Schechter 1959), times what the parity symbols say about the present ones, by partial fractions.
+ *
+ * @param parity as many as are missing
+ * @returns one row per missing symbol: the coefficients of `present`, then those of `parity`
  */
-function invertCauchy(xs: readonly number[], ys: readonly number[]): Uint8Array {
-  const n = xs.length;
-  /** Of the element's sums with all of the other set, over those with the rest of its own. */
-  const quotient = (element: number, own: readonly number[], others: readonly number[]): number => {
-    let numerator = 1;
-    let denominator = 1;
-    for (const other of others) numerator = multiply(numerator, element ^ other);
-    for (const other of own) if (other !== element) denominator = multiply(denominator, element ^ other);
-    return multiply(numerator, inverse(denominator));
-  };
-  const ofXs = xs.map((x) => quotient(x, xs, ys));
-  const ofYs = ys.map((y) => quotient(y, ys, xs));
-  const inverted = new Uint8Array(n * n);
-  for (let m = 0; m < n; m++)
-    for (let r = 0; r < n; r++) inverted[m * n + r] = multiply(multiply(ofXs[r], ofYs[m]), inverse(xs[r] ^ ys[m]));
-  return inverted;
+function solve(present: readonly number[], parity: readonly number[], missing: readonly number[]): Uint8Array {
+  const held = [...present, ...parity];
+  const heldWeights = held.map((symbol) => weight(symbol, parity, missing));
+  const coefficients = new Uint8Array(missing.length * held.length);
+  let at = 0;
+  for (const symbol of missing) {
+    const own = weight(symbol, missing, parity);
+    for (let i = 0; i < held.length; i++)
+      coefficients[at++] = multiply(multiply(own, heldWeights[i]), inverse(held[i] ^ symbol));
+  }
+  return coefficients;
+}
+
+function weight(symbol: number, own: readonly number[], others: readonly number[]): number {
+  let numerator = 1;
+  let denominator = 1;
+  for (const other of others) numerator = multiply(numerator, symbol ^ other);
+  for (const other of own) if (other !== symbol) denominator = multiply(denominator, symbol ^ other);
+  return multiply(numerator, inverse(denominator));
 }
