@@ -30,12 +30,15 @@ export interface WeightedAction extends ActionCall {
 /** What an entry does: one action, or, in a table with a selector, one of several chosen by hash. */
 export type EntryAction = ActionCall | { readonly selector: readonly WeightedAction[] };
 
-/** An installed entry; opaque to the server. */
+/** An installed entry; opaque to the server. Key and action are made anew whenever they are asked for. */
 export interface EntryHandle {
+  /** Optional keys are ternary ones where the table has them so. */
   readonly match: readonly MatchValue[];
   /** P4Runtime's: the higher number wins; 0 in tables without ternary, range or optional keys. */
   readonly priority: number;
   readonly action: EntryAction;
+  /** The server's, which hangs onto an entry what only the protocol knows of it; the device leaves it alone. */
+  note: unknown;
 }
 
 export interface CounterValue {
@@ -70,6 +73,9 @@ export interface TableControl {
   /** Throws DdfError NOT_FOUND when the handle was deleted. Keeps direct counters. */
   modify(entry: EntryHandle, action: EntryAction): EntryHandle;
   delete(entry: EntryHandle): void;
+  /** The entry with exactly this match and priority. */
+  find(match: readonly MatchValue[], priority: number): EntryHandle | undefined;
+  /** In the order in which they were inserted. */
   entries(): Iterable<EntryHandle>;
   /** Entries that the program itself declares (`const entries` or `entries`). */
   isConst(entry: EntryHandle): boolean;

@@ -1,4 +1,4 @@
-import type { EntryAction, EntryHandle, MatchValue } from '../control.ts';
+import type { ActionCall, EntryAction, EntryHandle, MatchValue } from '../control.ts';
 import type { Meter } from './meters.ts';
 import type { PortStates } from './port-states.ts';
 
@@ -20,6 +20,8 @@ export const NO_ACTION: ActionRow = { action: -1, data: new Uint32Array(0) };
 
 /** The members of a selector's entry: a hash picks one whose watch port is up, each as often as its weight says. */
 export class Choices {
+  /** What they were made from. */
+  readonly action: EntryAction;
   private readonly all: readonly Choice[];
   private readonly ports: PortStates;
   private version: number;
@@ -28,7 +30,8 @@ export class Choices {
   private sums = new Float64Array(0);
   private total = 0;
 
-  constructor(all: readonly Choice[], ports: PortStates) {
+  constructor(action: EntryAction, all: readonly Choice[], ports: PortStates) {
+    this.action = action;
     this.all = all;
     this.ports = ports;
     this.version = ports.version;
@@ -58,6 +61,8 @@ export class Choices {
 
 /** A range key's bounds, word by word, the most significant first. */
 export interface RangeCheck {
+  /** Of the key among the table's. */
+  readonly place: number;
   /** Words of the key that hold the value, the most significant first, and how far it is shifted in a shared one. */
   readonly words: readonly number[];
   readonly shift: number;
@@ -66,19 +71,35 @@ export interface RangeCheck {
   readonly high: readonly number[];
 }
 
-export class Entry implements EntryHandle {
-  readonly match: readonly MatchValue[];
-  readonly priority: number;
-  action: EntryAction;
-  /** The packed key under its mask. */
+/** What a table knows of its entries: their words in P4's terms. */
+export interface EntryOwner {
+  matchOf(entry: Entry): readonly MatchValue[];
+  callOf(row: ActionRow): ActionCall;
+}
+
+/** What is looked up under: a key in words, of which those bits count that the mask has, and ranges beside it. */
+export interface PackedKey {
+  /** Under the mask. */
   readonly key: Uint32Array;
   readonly mask: Uint32Array;
   readonly ranges: readonly RangeCheck[];
+  readonly priority: number;
   /** The higher wins: priority, or the length of the prefix. */
   readonly rank: number;
-  /** Unique within its table: match and priority. */
-  readonly identity: string;
+}
+
+/** An entry as packets use it. There may be very many: what the words say is not kept a second time in P4's terms, but made when it is asked for. */
+export class Entry implements EntryHandle, PackedKey {
+  readonly owner: EntryOwner;
+  readonly key: Uint32Array;
+  readonly mask: Uint32Array;
+  readonly ranges: readonly RangeCheck[];
+  readonly priority: number;
+  readonly rank: number;
+  /** Of two with the same rank the one with the lower number is older. */
+  readonly order: number;
   readonly fromProgram: boolean;
+  note: unknown = undefined;
 
   // What the packet path reads and counts.
   row: ActionRow;
@@ -86,38 +107,43 @@ export class Entry implements EntryHandle {
   packets = 0;
   bytes = 0;
   /** `undefined`: always green. */
-  meter: Meter | undefined;
+  meter: Meter | undefined = undefined;
   lastHitUs: number;
   /** The next one with the same masked key, of lower or equal rank. */
-  next: Entry | undefined;
+  next: Entry | undefined = undefined;
 
-  constructor(fixed: {
-    readonly match: readonly MatchValue[];
-    readonly priority: number;
-    readonly action: EntryAction;
-    readonly key: Uint32Array;
-    readonly mask: Uint32Array;
-    readonly ranges: readonly RangeCheck[];
-    readonly rank: number;
-    readonly identity: string;
-    readonly fromProgram: boolean;
-    readonly row: ActionRow;
-    readonly choices: Choices | undefined;
-    readonly nowUs: number;
-  }) {
-    this.match = fixed.match;
-    this.priority = fixed.priority;
-    this.action = fixed.action;
-    this.key = fixed.key;
-    this.mask = fixed.mask;
-    this.ranges = fixed.ranges;
-    this.rank = fixed.rank;
-    this.identity = fixed.identity;
-    this.fromProgram = fixed.fromProgram;
-    this.row = fixed.row;
-    this.choices = fixed.choices;
-    this.meter = undefined;
-    this.lastHitUs = fixed.nowUs;
-    this.next = undefined;
+  // The table's list of all entries, in the order in which they were inserted.
+  isInstalled = false;
+  older: Entry | undefined = undefined;
+  newer: Entry | undefined = undefined;
+
+  constructor(
+    owner: EntryOwner,
+    packed: PackedKey,
+    row: ActionRow,
+    choices: Choices | undefined,
+    order: number,
+    fromProgram: boolean,
+    nowUs: number,
+  ) {
+    this.owner = owner;
+    this.key = packed.key;
+    this.mask = packed.mask;
+    this.ranges = packed.ranges;
+    this.priority = packed.priority;
+    this.rank = packed.rank;
+    this.order = order;
+    this.fromProgram = fromProgram;
+    this.row = row;
+    this.choices = choices;
+    this.lastHitUs = nowUs;
+  }
+
+  get match(): readonly MatchValue[] {
+    return this.owner.matchOf(this);
+  }
+
+  get action(): EntryAction {
+    return this.choices?.action ?? this.owner.callOf(this.row);
   }
 }

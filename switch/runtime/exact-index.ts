@@ -1,9 +1,12 @@
-import type { Entry } from './entry.ts';
+import type { Entry, PackedKey } from './entry.ts';
 
 /** Finds entries by their key's words. `find1` is for keys of one word. */
 export interface EntryIndex {
   find1(key: number): Entry | undefined;
   find(key: Uint32Array): Entry | undefined;
+  /** The entry with this key, mask, ranges and priority. */
+  same(key: PackedKey): Entry | undefined;
+  /** No entry may be there that is the same. */
   insert(entry: Entry): void;
   remove(entry: Entry): void;
 }
@@ -21,6 +24,10 @@ export class DirectIndex implements EntryIndex {
   }
 
   find(key: Uint32Array): Entry | undefined {
+    return this.slots[key[0]!];
+  }
+
+  same({ key }: PackedKey): Entry | undefined {
     return this.slots[key[0]!];
   }
 
@@ -70,6 +77,10 @@ export class HashIndex implements EntryIndex {
       while (i < words && other[i] === key[i]) i++;
       if (i === words) return entry;
     }
+  }
+
+  same({ key }: PackedKey): Entry | undefined {
+    return this.words === 1 ? this.find1(key[0]!) : this.find(key);
   }
 
   /** Puts an entry at its key, in place of one that is there. */

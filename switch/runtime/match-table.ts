@@ -9,8 +9,16 @@ import type {
   TableControl,
   TableKey,
 } from '../control.ts';
-import { storeWide } from './arithmetic.ts';
-import { type ActionRow, Choices, Entry, NO_ACTION, type RangeCheck } from './entry.ts';
+import { readWide, storeWide } from './arithmetic.ts';
+import {
+  type ActionRow,
+  Choices,
+  Entry,
+  type EntryOwner,
+  NO_ACTION,
+  type PackedKey,
+  type RangeCheck,
+} from './entry.ts';
 import { DirectIndex, type EntryIndex, HashIndex } from './exact-index.ts';
 import { Meter, type MeterUnit } from './meters.ts';
 import type { PortStates } from './port-states.ts';
@@ -49,7 +57,7 @@ export interface ActionShape {
 /** Keys of so few bits index an array directly. */
 const DIRECT_BITS = 12;
 
-export class MatchTable implements TableControl {
+export class MatchTable implements TableControl, EntryOwner {
   readonly name: string;
   readonly size: number;
   readonly keys: readonly TableKey[];
@@ -66,7 +74,12 @@ export class MatchTable implements TableControl {
   private readonly byPriority: boolean;
   /** Of tables whose keys are all exact: the mask of every entry, which is one object since there may be very many. */
   private readonly exactMask: Uint32Array | undefined;
-  private readonly installed = new Map<string, Entry>();
+  private readonly actionPlaces: ReadonlyMap<string, number>;
+  private oldest: Entry | undefined;
+  private newest: Entry | undefined;
+  private count = 0;
+  /** Of entries that were ever inserted. */
+  private inserted = 0;
   private default: ActionCall | undefined;
   private readonly nowUs: () => number;
   private readonly ports: PortStates;
@@ -79,6 +92,7 @@ export class MatchTable implements TableControl {
     this.size = shape.size;
     this.keys = shape.keys.map(({ name, kind, widthBits }) => ({ name, kind, widthBits }));
     this.actions = shape.actions.map((action) => action.name);
+    this.actionPlaces = new Map(this.actions.map((name, place) => [name, place]));
     this.nowUs = nowUs;
     this.byPriority = shape.keys.some((key) => key.kind === 'ternary' || key.kind === 'range');
     this.exactMask = shape.keys.every((key) => key.kind === 'exact') ? exactMaskOf(shape) : undefined;
@@ -93,26 +107,29 @@ export class MatchTable implements TableControl {
   }
 
   modify(handle: EntryHandle, action: EntryAction): EntryHandle {
-    const entry = this.find(handle);
+    const entry = this.require(handle);
     const { row, choices } = this.compile(action);
-    entry.action = action;
     entry.row = row;
     entry.choices = choices;
     return entry;
   }
 
   delete(handle: EntryHandle): void {
-    const entry = this.find(handle);
+    const entry = this.require(handle);
     this.index.remove(entry);
-    this.installed.delete(entry.identity);
+    this.unlink(entry);
   }
 
-  entries(): Iterable<EntryHandle> {
-    return this.installed.values();
+  find(match: readonly MatchValue[], priority: number): EntryHandle | undefined {
+    return this.index.same(this.pack(match, priority));
+  }
+
+  *entries(): Generator<EntryHandle> {
+    for (let entry = this.oldest; entry !== undefined; entry = entry.newer) yield entry;
   }
 
   isConst(handle: EntryHandle): boolean {
-    return this.find(handle).fromProgram;
+    return this.require(handle).fromProgram;
   }
 
   setDefault(action: ActionCall | undefined): void {
@@ -126,12 +143,12 @@ export class MatchTable implements TableControl {
   }
 
   counter(handle: EntryHandle): CounterValue | undefined {
-    const entry = this.find(handle);
+    const entry = this.require(handle);
     return this.shape.hasCounter ? { packets: BigInt(entry.packets), bytes: BigInt(entry.bytes) } : undefined;
   }
 
   setCounter(handle: EntryHandle, value: CounterValue): void {
-    const entry = this.find(handle);
+    const entry = this.require(handle);
     entry.packets = Number(value.packets);
     entry.bytes = Number(value.bytes);
   }
@@ -146,11 +163,11 @@ export class MatchTable implements TableControl {
   }
 
   meterConfig(handle: EntryHandle): MeterConfig | undefined {
-    return this.find(handle).meter?.config;
+    return this.require(handle).meter?.config;
   }
 
   configureMeter(handle: EntryHandle, config: MeterConfig | undefined): void {
-    this.find(handle).meter = this.meter(config);
+    this.require(handle).meter = this.meter(config);
   }
 
   defaultMeterConfig(): MeterConfig | undefined {
@@ -169,52 +186,51 @@ export class MatchTable implements TableControl {
   }
 
   lastHitUs(handle: EntryHandle): number {
-    return this.find(handle).lastHitUs;
+    return this.require(handle).lastHitUs;
   }
 
-  private find(handle: EntryHandle): Entry {
-    if (handle instanceof Entry && this.installed.get(handle.identity) === handle) return handle;
+  private require(handle: EntryHandle): Entry {
+    if (handle instanceof Entry && handle.owner === this && handle.isInstalled) return handle;
     throw new DdfError('NOT_FOUND', `The entry is not in table ${this.name}`, { where: this.name });
   }
 
   private add(match: readonly MatchValue[], priority: number, action: EntryAction, fromProgram: boolean): Entry {
-    if (match.length !== this.shape.keys.length)
-      throw new DdfError(
-        'INVALID_REQUEST',
-        `Table ${this.name} has ${this.shape.keys.length} keys, not ${match.length}`,
-        {
-          where: this.name,
-        },
-      );
-    const packed = this.pack(match);
-    const rank = this.byPriority ? priority : packed.prefixLength;
-    const identity = `${priority}|${packed.identity}`;
-    if (this.installed.has(identity))
+    const packed = this.pack(match, priority);
+    if (this.index.same(packed) !== undefined)
       throw new DdfError('ALREADY_EXISTS', `Table ${this.name} already has an entry with this match`, {
         where: this.name,
         remedy: 'Modify the entry instead.',
       });
-    if (this.installed.size >= this.size)
+    if (this.count >= this.size)
       throw new DdfError('TABLE_FULL', `Table ${this.name} is full: it has ${this.size} entries`, {
         where: this.name,
         remedy: 'Delete entries, or raise the size in the P4 program.',
       });
-    const entry = new Entry({
-      match,
-      priority,
-      action,
-      key: packed.key,
-      mask: packed.mask,
-      ranges: packed.ranges,
-      rank,
-      identity,
-      fromProgram,
-      nowUs: this.nowUs(),
-      ...this.compile(action),
-    });
+    const { row, choices } = this.compile(action);
+    const entry = new Entry(this, packed, row, choices, this.inserted++, fromProgram, this.nowUs());
     this.index.insert(entry);
-    this.installed.set(identity, entry);
+    this.link(entry);
     return entry;
+  }
+
+  private link(entry: Entry): void {
+    entry.isInstalled = true;
+    entry.older = this.newest;
+    if (this.newest === undefined) this.oldest = entry;
+    else this.newest.newer = entry;
+    this.newest = entry;
+    this.count++;
+  }
+
+  /** The entry goes on pointing to a newer one, for those who are looking at it. */
+  private unlink(entry: Entry): void {
+    entry.isInstalled = false;
+    if (entry.older === undefined) this.oldest = entry.newer;
+    else entry.older.newer = entry.newer;
+    if (entry.newer === undefined) this.newest = entry.older;
+    else entry.newer.older = entry.older;
+    entry.older = undefined;
+    this.count--;
   }
 
   private compile(action: EntryAction): { row: ActionRow; choices: Choices | undefined } {
@@ -224,14 +240,14 @@ export class MatchTable implements TableControl {
       weight: member.weight,
       watchPort: member.watchPort,
     }));
-    return { row: NO_ACTION, choices: new Choices(choices, this.ports) };
+    return { row: NO_ACTION, choices: new Choices(action, choices, this.ports) };
   }
 
   private rowOf(call: ActionCall | undefined): ActionRow {
     if (call === undefined) return NO_ACTION;
-    const action = this.shape.actions.findIndex((candidate) => candidate.name === call.action);
-    const shape = this.shape.actions[action];
-    if (shape === undefined || shape.parameters.length !== call.params.length)
+    const action = this.actionPlaces.get(call.action);
+    const shape = action === undefined ? undefined : this.shape.actions[action];
+    if (action === undefined || shape === undefined || shape.parameters.length !== call.params.length)
       throw new DdfError(
         'INVALID_REQUEST',
         `Table ${this.name} has no action ${call.action} of ${call.params.length} parameters`,
@@ -239,56 +255,72 @@ export class MatchTable implements TableControl {
           where: this.name,
         },
       );
+    const { parameters } = shape;
     const data = new Uint32Array(shape.words);
-    shape.parameters.forEach(({ widthBits, word }, i) => {
-      storeWide(data, word, widthBits, call.params[i]!);
-    });
+    for (let i = 0; i < parameters.length; i++) {
+      const { widthBits, word } = parameters[i]!;
+      store(data, word, widthBits, call.params[i]!);
+    }
     return { action, data };
   }
 
-  private pack(match: readonly MatchValue[]): Packed {
+  callOf({ action, data }: ActionRow): ActionCall {
+    const { name, parameters } = this.shape.actions[action]!;
+    return {
+      action: name,
+      params: parameters.map(({ widthBits, word }) => readWide(data, word, Math.ceil(widthBits / 32))),
+    };
+  }
+
+  private pack(match: readonly MatchValue[], priority: number): PackedKey {
     const { keys, words } = this.shape;
+    if (match.length !== keys.length)
+      throw new DdfError('INVALID_REQUEST', `Table ${this.name} has ${keys.length} keys, not ${match.length}`, {
+        where: this.name,
+      });
     const { exactMask } = this;
     const key = new Uint32Array(words);
     if (exactMask !== undefined) {
-      const texts: string[] = [];
-      for (const [i, shape] of keys.entries()) {
-        const value = match[i]! as Extract<MatchValue, { kind: 'exact' }>;
-        const bits = BigInt.asUintN(shape.widthBits, value.value);
-        put(key, shape, bits);
-        texts.push(bits.toString(16));
+      for (let i = 0; i < keys.length; i++) {
+        const value = match[i] as Extract<MatchValue, { kind: 'exact' }>;
+        put(key, keys[i]!, BigInt.asUintN(keys[i]!.widthBits, value.value));
       }
-      return { key, mask: exactMask, ranges: NO_RANGES, identity: texts.join(), prefixLength: 0 };
+      return { key, mask: exactMask, ranges: NO_RANGES, priority, rank: 0 };
     }
     const mask = new Uint32Array(words);
-    const ranges: RangeCheck[] = [];
-    const identity: string[] = [];
+    let ranges = NO_RANGES;
     let prefixLength = 0;
-    keys.forEach((shape, i) => {
+    for (let i = 0; i < keys.length; i++) {
+      const shape = keys[i]!;
       const value = match[i]!;
-      const ones = (1n << BigInt(shape.widthBits)) - 1n;
+      const ones = onesOf(shape);
+      if (value.kind === 'range') {
+        if (value.low > 0n || value.high < ones) ranges = [...ranges, rangeCheck(i, shape, value.low, value.high)];
+        continue;
+      }
       const under = maskOf(value, shape.widthBits, ones);
       if (value.kind === 'lpm') prefixLength = value.prefixLength;
-      if (value.kind === 'range') {
-        if (value.low > 0n || value.high < ones) ranges.push(rangeCheck(shape, value.low, value.high));
-        identity.push(`${value.low}-${value.high}`);
-        return;
-      }
-      const bits = (value.value ?? 0n) & under;
-      put(key, shape, bits);
+      put(key, shape, (value.value ?? 0n) & under);
       put(mask, shape, under);
-      identity.push(`${bits.toString(16)}&${under.toString(16)}`);
-    });
-    return { key, mask, ranges, identity: identity.join(), prefixLength };
+    }
+    return { key, mask, ranges, priority, rank: this.byPriority ? priority : prefixLength };
   }
-}
 
-interface Packed {
-  readonly key: Uint32Array;
-  readonly mask: Uint32Array;
-  readonly ranges: readonly RangeCheck[];
-  readonly identity: string;
-  readonly prefixLength: number;
+  /** What {@link pack} was given, optional keys as the ternary ones that they are here. */
+  matchOf({ key, mask, ranges }: Entry): readonly MatchValue[] {
+    return this.shape.keys.map((shape, i): MatchValue => {
+      if (shape.kind === 'range') {
+        const range = ranges.find(({ place }) => place === i);
+        if (range === undefined) return { kind: 'range', low: 0n, high: onesOf(shape) };
+        return { kind: 'range', low: joined(range.low), high: joined(range.high) };
+      }
+      const value = take(key, shape);
+      if (shape.kind === 'exact') return { kind: 'exact', value };
+      const under = take(mask, shape);
+      if (shape.kind === 'ternary') return { kind: 'ternary', value, mask: under };
+      return { kind: 'lpm', value, prefixLength: bitCount(under) };
+    });
+  }
 }
 
 type KeyShape = TableShape['keys'][number];
@@ -297,7 +329,7 @@ const NO_RANGES: readonly RangeCheck[] = [];
 
 function exactMaskOf({ keys, words }: TableShape): Uint32Array {
   const mask = new Uint32Array(words);
-  for (const shape of keys) put(mask, shape, (1n << BigInt(shape.widthBits)) - 1n);
+  for (const shape of keys) put(mask, shape, onesOf(shape));
   return mask;
 }
 
@@ -322,21 +354,49 @@ function maskOf(value: MatchValue, widthBits: number, ones: bigint): bigint {
   }
 }
 
+function onesOf({ widthBits }: KeyShape): bigint {
+  return (1n << BigInt(widthBits)) - 1n;
+}
+
+function bitCount(bits: bigint): number {
+  let count = 0;
+  for (let rest = bits; rest > 0n; rest >>= 1n) if ((rest & 1n) === 1n) count++;
+  return count;
+}
+
 /** Narrow keys are shifted within a word, wide ones fill words of their own. */
 function put(words: Uint32Array, shape: KeyShape, value: bigint): void {
   if (shape.widthBits > 32) storeWide(words, shape.word, shape.widthBits, value);
   else words[shape.word]! |= Number(value) << shape.shift;
 }
 
-function rangeCheck(shape: KeyShape, low: bigint, high: bigint): RangeCheck {
+/** Undoes {@link put}. */
+function take(words: Uint32Array, { widthBits, word, shift }: KeyShape): bigint {
+  if (widthBits > 32) return readWide(words, word, Math.ceil(widthBits / 32));
+  return BigInt.asUintN(widthBits, BigInt(words[word]! >>> shift));
+}
+
+/** Most parameters are narrow, and take no detour through bigints. */
+function store(data: Uint32Array, word: number, widthBits: number, value: bigint): void {
+  if (widthBits > 32) storeWide(data, word, widthBits, value);
+  else if (widthBits > 0) data[word] = Number(BigInt.asUintN(widthBits, value));
+}
+
+function rangeCheck(place: number, shape: KeyShape, low: bigint, high: bigint): RangeCheck {
   const count = Math.ceil(shape.widthBits / 32);
   const split = (value: bigint) =>
     Array.from({ length: count }, (_, i) => Number((value >> BigInt(32 * (count - 1 - i))) & 0xffff_ffffn));
   return {
+    place,
     words: Array.from({ length: count }, (_, i) => shape.word + count - 1 - i),
     shift: shape.shift,
     mask: shape.widthBits >= 32 ? 0xffff_ffff : 2 ** shape.widthBits - 1,
     low: split(low),
     high: split(high),
   };
+}
+
+/** A bound of a range from its words. */
+function joined(words: readonly number[]): bigint {
+  return words.reduce((value, word) => (value << 32n) | BigInt(word), 0n);
 }

@@ -1,4 +1,4 @@
-import type { Entry, RangeCheck } from './entry.ts';
+import type { Entry, PackedKey, RangeCheck } from './entry.ts';
 import { type EntryIndex, HashIndex } from './exact-index.ts';
 
 /** The entries under one mask. */
@@ -20,8 +20,6 @@ export class TupleIndex implements EntryIndex {
   private readonly masked: Uint32Array;
   private readonly single = new Uint32Array(1);
   private tuples: Tuple[] = [];
-  private inserted = 0;
-  private readonly order = new WeakMap<Entry, number>();
 
   constructor(words: number) {
     this.words = words;
@@ -49,8 +47,14 @@ export class TupleIndex implements EntryIndex {
     return best;
   }
 
+  same(key: PackedKey): Entry | undefined {
+    let entry = this.tupleOf(key.mask)?.heads.same(key);
+    for (; entry !== undefined && entry.rank >= key.rank; entry = entry.next)
+      if (entry.priority === key.priority && sameRanges(entry.ranges, key.ranges)) return entry;
+    return undefined;
+  }
+
   insert(entry: Entry): void {
-    this.order.set(entry, this.inserted++);
     let tuple = this.tupleOf(entry.mask);
     if (tuple === undefined) {
       tuple = { mask: entry.mask, heads: new HashIndex(this.words), rank: entry.rank, ranks: new Map() };
@@ -58,7 +62,7 @@ export class TupleIndex implements EntryIndex {
     }
     tuple.ranks.set(entry.rank, (tuple.ranks.get(entry.rank) ?? 0) + 1);
     tuple.rank = Math.max(tuple.rank, entry.rank);
-    const head = tuple.heads.find(entry.key);
+    const head = tuple.heads.same(entry);
     if (head === undefined || this.precedes(entry, head)) {
       entry.next = head;
       tuple.heads.insert(entry);
@@ -73,7 +77,7 @@ export class TupleIndex implements EntryIndex {
 
   remove(entry: Entry): void {
     const tuple = this.tupleOf(entry.mask);
-    const head = tuple?.heads.find(entry.key);
+    const head = tuple?.heads.same(entry);
     if (tuple === undefined || head === undefined) return;
     if (head === entry) {
       if (entry.next === undefined) tuple.heads.remove(entry);
@@ -98,7 +102,7 @@ export class TupleIndex implements EntryIndex {
   }
 
   private precedes(a: Entry, b: Entry): boolean {
-    return a.rank > b.rank || (a.rank === b.rank && this.order.get(a)! < this.order.get(b)!);
+    return a.rank > b.rank || (a.rank === b.rank && a.order < b.order);
   }
 
   private tupleOf(mask: Uint32Array): Tuple | undefined {
@@ -120,6 +124,18 @@ function highest(ranks: Iterable<number>): number {
   let best = Number.NEGATIVE_INFINITY;
   for (const rank of ranks) if (rank > best) best = rank;
   return best;
+}
+
+function sameRanges(a: readonly RangeCheck[], b: readonly RangeCheck[]): boolean {
+  const sameWords = (some: readonly number[], others: readonly number[]): boolean =>
+    some.every((word, i) => word === others[i]);
+  return (
+    a.length === b.length &&
+    a.every((one, i) => {
+      const other = b[i]!;
+      return one.place === other.place && sameWords(one.low, other.low) && sameWords(one.high, other.high);
+    })
+  );
 }
 
 function inRanges(ranges: readonly RangeCheck[], key: Uint32Array): boolean {

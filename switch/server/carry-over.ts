@@ -2,7 +2,6 @@ import { type Entity, type TableEntry, type Update, UpdateType } from '../../wir
 import { type MessageInput, messageCodec } from '../../wire/proto.ts';
 import { RpcError, toRpcError } from './rpc-error.ts';
 import type { RunningProgram } from './running-program.ts';
-import { matchKey } from './validation.ts';
 
 const entityCodec = messageCodec<Entity>('p4.v1.Entity');
 
@@ -59,13 +58,11 @@ function ownEntriesThatAreGone(from: RunningProgram, to: RunningProgram): Update
   const gone: Update[] = [];
   for (const table of to.tables.byId.values()) {
     const { id: tableId, isConst } = table.info;
-    const before = from.tables.byId.get(tableId);
-    if (before === undefined || isConst) continue;
-    for (const entry of table.entries.values())
-      if (!before.entries.has(entry.key)) {
-        const tableEntry = { tableId, match: table.matchOf(entry), priority: entry.priority };
-        gone.push({ type: UpdateType.DELETE, entity: filter({ tableEntry }) });
-      }
+    if (isConst || !from.tables.byId.has(tableId)) continue;
+    for (const entry of table.control.entries()) {
+      const key = { tableId, match: table.matchOf(entry), priority: entry.priority };
+      if (!has(from, key)) gone.push({ type: UpdateType.DELETE, entity: filter({ tableEntry: key }) });
+    }
   }
   return gone;
 }
@@ -75,18 +72,21 @@ function entryUpdate(entry: TableEntry, to: RunningProgram): Update {
   const { isConst, ...plain } = entry;
   // Of const entries the new program's own keep their actions; only what was counted goes over.
   const tableEntry: TableEntry = { ...plain, isConst: false, action: isConst ? undefined : entry.action };
-  const exists = table?.info.isConst === true || table?.entries.has(keyIn(to, entry)) === true;
+  const exists = table?.info.isConst === true || has(to, entry);
   return { type: exists ? UpdateType.MODIFY : UpdateType.INSERT, entity: { tableEntry } };
 }
 
-/** An entry's key in the new program; one that has no such table or fields gets an answer when it is written. */
-function keyIn(to: RunningProgram, { tableId, match, priority }: TableEntry): string {
+/** Whether the program has an entry with this key. One without such a table or such fields has none. */
+function has({ tables }: RunningProgram, { tableId, match, priority }: EntryKey): boolean {
   try {
-    return matchKey(to.tables.parseMatch(to.tables.require(tableId).info, match), priority);
+    const table = tables.require(tableId);
+    return table.find(table.keys.parse(match), priority) !== undefined;
   } catch {
-    return '';
+    return false;
   }
 }
+
+type EntryKey = Pick<TableEntry, 'tableId' | 'match' | 'priority'>;
 
 function defaults(from: RunningProgram): Entity[] {
   return [...from.tables.byId.values()].flatMap(({ info, defaultIsWritten }) => {

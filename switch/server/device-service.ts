@@ -132,12 +132,13 @@ export class DeviceService {
       atomicity !== Atomicity.DATAPLANE_ATOMIC
     )
       throw new RpcError('INVALID_ARGUMENT', `${atomicity} is no kind of atomicity`);
-    return program.write(request.updates, atomicity, (entity) => this.checkScope(role, scope, objectIdOf(entity)));
+    return program.write(request.updates, atomicity, (entity) => this.checkScope(role, scope, entity));
   }
 
   /** Throws PERMISSION_DENIED. The default role may do everything, whatever others have for themselves. */
-  private checkScope(role: string, scope: RoleScope, id: number | undefined): void {
+  private checkScope(role: string, scope: RoleScope, entity: Entity | undefined): void {
     if (role === '') return;
+    const id = objectIdOf(entity);
     const what = id === undefined ? 'what belongs to no P4 object' : `0x${id.toString(16)}`;
     if (!scope.covers(id)) throw new RpcError('PERMISSION_DENIED', `Role ${role} may not write ${what}`);
     for (const other of this.roles.values())

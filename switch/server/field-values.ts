@@ -12,9 +12,11 @@ const PSA_PORT_URI = 'p4.org/psa/v1/PortId_t';
 /** Distinct names of one type; the type's width may allow fewer. */
 const MAX_NAMES = 65_536;
 
-interface Translator {
-  toDevice(bytes: Uint8Array, where: string): bigint;
-  toController(value: bigint): Uint8Array;
+/** The values of one match field or action parameter, as they are sent and as the device has them. */
+export interface FieldCodec {
+  /** Throws INVALID_ARGUMENT for strings that are none of the field's type or cannot be translated. */
+  decode(bytes: Uint8Array, where: string): bigint;
+  encode(value: bigint): Uint8Array;
 }
 
 /**
@@ -23,11 +25,11 @@ interface Translator {
  * names get numbers in the order in which they first occur.
  */
 export class FieldValues {
-  private readonly translators: ReadonlyMap<string, Translator>;
+  private readonly translators: ReadonlyMap<string, FieldCodec>;
 
   /** Throws DdfError UNSUPPORTED_PROGRAM for translated types where this switch cannot translate. */
   constructor(info: P4InfoIndex, control: ProgramControl, cpuPort: number) {
-    const translators = new Map<string, Translator>();
+    const translators = new Map<string, FieldCodec>();
     const translate = (field: FieldInfo, deviceBits: number | undefined): void => {
       const { typeName, translation } = field;
       if (typeName === undefined || translation === undefined || deviceBits === undefined) return;
@@ -57,19 +59,25 @@ export class FieldValues {
     this.translators = translators;
   }
 
-  /** Throws INVALID_ARGUMENT for strings that are none of the field's type or cannot be translated. */
-  decode(bytes: Uint8Array, field: FieldInfo, where: string): bigint {
-    const translator = this.translatorOf(field);
-    if (translator !== undefined) return translator.toDevice(bytes, where);
-    return plain(bytes, field.widthBits, where);
+  codec({ typeName, widthBits }: FieldInfo): FieldCodec {
+    return (typeName === undefined ? undefined : this.translators.get(typeName)) ?? new Plain(widthBits);
+  }
+}
+
+/** Values that are the same on either side. */
+class Plain implements FieldCodec {
+  private readonly widthBits: number;
+
+  constructor(widthBits: number) {
+    this.widthBits = widthBits;
   }
 
-  encode(value: bigint, field: FieldInfo): Uint8Array {
-    return this.translatorOf(field)?.toController(value) ?? encodeBits(value);
+  decode(bytes: Uint8Array, where: string): bigint {
+    return plain(bytes, this.widthBits, where);
   }
 
-  private translatorOf(field: FieldInfo): Translator | undefined {
-    return field.typeName === undefined ? undefined : this.translators.get(field.typeName);
+  encode(value: bigint): Uint8Array {
+    return encodeBits(value);
   }
 }
 
@@ -78,7 +86,7 @@ function makeTranslator(
   translation: P4NewTypeTranslation,
   deviceBits: number,
   cpuPort: number,
-): Translator {
+): FieldCodec {
   if (translation.sdnString !== undefined) return new Names(type, deviceBits);
   const cpu = translation.uri === PSA_PORT_URI ? BigInt(cpuPort) : undefined;
   return new Numbers(type, translation.sdnBitwidth ?? 0, deviceBits, cpu);
@@ -97,7 +105,7 @@ function unsupported(where: string, message: string): DdfError {
 }
 
 /** Numbers keep their value, as long as the device's type holds it. The port to the CPU has a number of its own. */
-class Numbers implements Translator {
+class Numbers implements FieldCodec {
   private readonly type: string;
   private readonly sdnBits: number;
   private readonly deviceBits: number;
@@ -110,7 +118,7 @@ class Numbers implements Translator {
     this.cpuPort = cpuPort;
   }
 
-  toDevice(bytes: Uint8Array, where: string): bigint {
+  decode(bytes: Uint8Array, where: string): bigint {
     const value = plain(bytes, this.sdnBits, where);
     if (this.cpuPort !== undefined && value === SDN_PORT_CPU) return this.cpuPort;
     if (value >> BigInt(this.deviceBits) !== 0n)
@@ -121,7 +129,7 @@ class Numbers implements Translator {
     return value;
   }
 
-  toController(value: bigint): Uint8Array {
+  encode(value: bigint): Uint8Array {
     return encodeBits(value === this.cpuPort ? SDN_PORT_CPU : value);
   }
 }
@@ -131,7 +139,7 @@ const SDN_PORT_CPU = BigInt(SdnPort.SDN_PORT_CPU >>> 0);
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 /** A name is what its UTF-8 bytes are: nothing is made canonical. Number 0 is left to values that nobody has named. */
-class Names implements Translator {
+class Names implements FieldCodec {
   private readonly type: string;
   private readonly room: number;
   private readonly numbers = new Map<string, bigint>();
@@ -142,7 +150,7 @@ class Names implements Translator {
     this.room = Math.min(2 ** deviceBits - 1, MAX_NAMES);
   }
 
-  toDevice(bytes: Uint8Array, where: string): bigint {
+  decode(bytes: Uint8Array, where: string): bigint {
     let name: string;
     try {
       name = utf8.decode(bytes);
@@ -163,7 +171,7 @@ class Names implements Translator {
     return number;
   }
 
-  toController(value: bigint): Uint8Array {
+  encode(value: bigint): Uint8Array {
     return this.names[Number(value) - 1] ?? new TextEncoder().encode(`#${value}`);
   }
 }

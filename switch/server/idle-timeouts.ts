@@ -1,7 +1,8 @@
 import type { Scheduler, Timer } from '../../base/clock.ts';
 import type { TableEntry } from '../../wire/p4runtime/messages.ts';
 import { messageCodec } from '../../wire/proto.ts';
-import type { StoredEntry, TableState, TableStates } from './entities/table-state.ts';
+import type { EntryHandle } from '../control.ts';
+import { recordOf, type TableState, type TableStates } from './entities/table-state.ts';
 
 const tableEntry = messageCodec<TableEntry>('p4.v1.TableEntry');
 
@@ -49,15 +50,16 @@ export class IdleTimeouts {
     let nextUs = Number.POSITIVE_INFINITY;
     let idle: TableEntry[] = [];
     for (const table of this.tables)
-      for (const entry of table.entries.values()) {
-        const timeoutUs = Number(entry.notes.idleTimeoutNs) / 1000;
+      for (const entry of table.control.entries()) {
+        const record = recordOf(entry);
+        const timeoutUs = Number(record.notes.idleTimeoutNs) / 1000;
         if (timeoutUs === 0) continue;
-        const atUs = Math.max(table.control.lastHitUs(entry.handle), entry.idleSinceUs) + timeoutUs;
+        const atUs = Math.max(table.control.lastHitUs(entry), record.idleSinceUs) + timeoutUs;
         if (atUs > nowUs) {
           nextUs = Math.min(nextUs, atUs);
           continue;
         }
-        table.store({ ...entry, idleSinceUs: nowUs });
+        entry.note = { ...record, idleSinceUs: nowUs };
         nextUs = Math.min(nextUs, nowUs + timeoutUs);
         idle.push(noticeOf(table, entry));
         if (idle.length === MAX_ENTRIES) {
@@ -70,7 +72,7 @@ export class IdleTimeouts {
   }
 }
 
-function noticeOf(table: TableState, entry: StoredEntry): TableEntry {
-  const { priority, notes } = entry;
-  return tableEntry.create({ tableId: table.info.id, match: table.matchOf(entry), priority, ...notes });
+function noticeOf(table: TableState, entry: EntryHandle): TableEntry {
+  const { notes } = recordOf(entry);
+  return tableEntry.create({ tableId: table.info.id, match: table.matchOf(entry), priority: entry.priority, ...notes });
 }

@@ -47,6 +47,7 @@ export class RunningProgram {
   private readonly control: ProgramControl;
   private readonly scheduler: Scheduler;
   private readonly kinds: EntityKinds;
+  private readonly kindNames: readonly (keyof Entity)[];
   private readonly tableEntries: TableEntries;
   private readonly digests: DigestEntries;
   private idleTimeouts: IdleTimeouts | undefined;
@@ -76,6 +77,7 @@ export class RunningProgram {
       digestEntry: this.digests,
       externEntry: new UnservedKind('extern entries'),
     };
+    this.kindNames = Object.keys(this.kinds) as (keyof Entity)[];
   }
 
   /** The device runs it now: from here on it tells of digests and idle entries. */
@@ -129,21 +131,23 @@ export class RunningProgram {
   writeOne({ type, entity }: Update): Undo {
     if (type !== UpdateType.INSERT && type !== UpdateType.MODIFY && type !== UpdateType.DELETE)
       throw new RpcError('INVALID_ARGUMENT', `Update type ${type} is none of INSERT, MODIFY, DELETE`);
-    return this.dispatch(entity, (kind, value) => kind.write(type, value));
+    const name = this.kindOf(entity);
+    return (this.kinds[name] as EntityKind<unknown>).write(type, entity![name]);
   }
 
   /** The entities of one read request; throws RpcError, at once or while they are taken. */
   read(filter: Entity): Iterable<Entity> {
-    return this.dispatch(filter, (kind, value) => kind.read(value));
+    const name = this.kindOf(filter);
+    return (this.kinds[name] as EntityKind<unknown>).read(filter[name]);
   }
 
-  private dispatch<R>(entity: Entity | undefined, action: (kind: EntityKind<unknown>, value: unknown) => R): R {
-    if (entity !== undefined)
-      for (const name of Object.keys(this.kinds) as (keyof Entity)[]) {
-        const value = entity[name];
-        // The kind of a name takes what the entity has under that name; TypeScript cannot pair the two.
-        if (value !== undefined) return action(this.kinds[name] as EntityKind<unknown>, value);
-      }
+  /** The kind of a name takes what the entity has under that name; TypeScript cannot pair the two. */
+  private kindOf(entity: Entity | undefined): keyof Entity {
+    if (entity !== undefined) {
+      // Nearly all are of this kind.
+      if (entity.tableEntry !== undefined) return 'tableEntry';
+      for (const name of this.kindNames) if (entity[name] !== undefined) return name;
+    }
     throw new RpcError('INVALID_ARGUMENT', 'The entity is not set, or of a kind that P4Runtime 1.5 does not know');
   }
 }

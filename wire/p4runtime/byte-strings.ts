@@ -7,6 +7,7 @@ import { DdfError } from '../../base/errors.ts';
 
 /** Up to here numbers, which are faster, do as well as bigints. */
 const MAX_NUMBER = 0xffff_ffff_ffffn;
+const NUMBER_BYTES = 6;
 
 /** The shortest string of a non-negative value; 0 is one zero byte. */
 export function encodeBits(value: bigint): Uint8Array {
@@ -26,10 +27,18 @@ export function encodeBits(value: bigint): Uint8Array {
 /** Throws DdfError INVALID_REQUEST for an empty string or a value of more than `widthBits` bits. */
 export function decodeBits(bytes: Uint8Array, widthBits: number): bigint {
   if (bytes.length === 0) throw new DdfError('INVALID_REQUEST', 'The byte string is empty');
+  if (bytes.length <= NUMBER_BYTES) {
+    const value = shortUnsigned(bytes);
+    if (value >= 2 ** widthBits) throw tooWide(value, widthBits);
+    return BigInt(value);
+  }
   const value = unsigned(bytes);
-  if (8 * bytes.length > widthBits && value >> BigInt(widthBits) !== 0n)
-    throw new DdfError('INVALID_REQUEST', `The value 0x${value.toString(16)} does not fit into bit<${widthBits}>`);
+  if (8 * bytes.length > widthBits && value >> BigInt(widthBits) !== 0n) throw tooWide(value, widthBits);
   return value;
+}
+
+function tooWide(value: number | bigint, widthBits: number): DdfError {
+  return new DdfError('INVALID_REQUEST', `The value 0x${value.toString(16)} does not fit into bit<${widthBits}>`);
 }
 
 /** The shortest two's complement string of a value. */
@@ -56,12 +65,14 @@ export function canonicalBits(bytes: Uint8Array): Uint8Array {
 }
 
 function unsigned(bytes: Uint8Array): bigint {
-  if (bytes.length <= 6) {
-    let value = 0;
-    for (const byte of bytes) value = value * 256 + byte;
-    return BigInt(value);
-  }
+  if (bytes.length <= NUMBER_BYTES) return BigInt(shortUnsigned(bytes));
   return BigInt(`0x${Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('hex')}`);
+}
+
+function shortUnsigned(bytes: Uint8Array): number {
+  let value = 0;
+  for (let i = 0; i < bytes.length; i++) value = value * 256 + bytes[i]!;
+  return value;
 }
 
 function bytesOf(value: bigint, size: number): Uint8Array {

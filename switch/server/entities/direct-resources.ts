@@ -6,7 +6,7 @@ import type {
   UpdateType,
 } from '../../../wire/p4runtime/messages.ts';
 import { messageCodec } from '../../../wire/proto.ts';
-import type { CounterValue, MeterConfig } from '../../control.ts';
+import type { CounterValue, EntryHandle, MeterConfig } from '../../control.ts';
 import { RpcError } from '../rpc-error.ts';
 import {
   checkPriority,
@@ -18,12 +18,12 @@ import {
   requireModify,
 } from '../validation.ts';
 import type { EntityKind, Undo } from './entity-kind.ts';
-import type { StoredEntry, TableState, TableStates } from './table-state.ts';
+import type { TableState, TableStates } from './table-state.ts';
 
 const tableEntry = messageCodec<TableEntry>('p4.v1.TableEntry');
 
 /** An entry of a table, or its default entry. */
-type Owner = StoredEntry | 'default';
+type Owner = EntryHandle | 'default';
 
 /** Counters of table entries (P4Runtime 1.5, section "DirectCounterEntry"). */
 export class DirectCounters implements EntityKind<DirectCounterEntry> {
@@ -101,10 +101,10 @@ function requireOwner(
     throw new RpcError('INVALID_ARGUMENT', 'A direct resource is named by its table entry, which is missing');
   const table = tables.require(key.tableId);
   check(table);
-  return { table, owner: findOwner(tables, table, key) };
+  return { table, owner: findOwner(table, key) };
 }
 
-function findOwner(tables: TableStates, table: TableState, key: TableEntry): Owner {
+function findOwner(table: TableState, key: TableEntry): Owner {
   if (key.isDefaultAction) {
     if (key.match.length > 0 || key.priority !== 0)
       throw new RpcError(
@@ -114,7 +114,7 @@ function findOwner(tables: TableStates, table: TableState, key: TableEntry): Own
     return 'default';
   }
   checkPriority(table.info, key.priority);
-  return table.require(tables.parseMatch(table.info, key.match), key.priority);
+  return table.require(table.keys.parse(key.match), key.priority);
 }
 
 /** What a read asks for: all entries of all tables, of one table, or one entry. The default entry only if it is named. */
@@ -124,17 +124,17 @@ function ownersOf(
   check: (table: TableState) => void,
   has: (table: TableState) => boolean,
 ): { table: TableState; owner: Owner }[] {
-  const all = (table: TableState) => [...table.entries.values()].map((owner) => ({ table, owner }));
+  const all = (table: TableState) => [...table.control.entries()].map((owner) => ({ table, owner }));
   if (key === undefined || key.tableId === 0) return [...tables.byId.values()].filter(has).flatMap(all);
   const table = tables.require(key.tableId);
   check(table);
   if (key.match.length === 0 && key.priority === 0 && !key.isDefaultAction) return all(table);
-  return [{ table, owner: findOwner(tables, table, key) }];
+  return [{ table, owner: findOwner(table, key) }];
 }
 
 /** An entry that was deleted and put back has another handle. */
 function current(table: TableState, owner: Owner): Owner {
-  return owner === 'default' ? owner : table.entries.get(owner.key)!;
+  return owner === 'default' ? owner : table.require(table.keyOf(owner), owner.priority);
 }
 
 function keyOf(table: TableState, owner: Owner): TableEntry {
@@ -145,19 +145,19 @@ function keyOf(table: TableState, owner: Owner): TableEntry {
 }
 
 function readCounter({ control }: TableState, owner: Owner): CounterValue {
-  return (owner === 'default' ? control.defaultCounter() : control.counter(owner.handle))!;
+  return (owner === 'default' ? control.defaultCounter() : control.counter(owner))!;
 }
 
 function setCounter({ control }: TableState, owner: Owner, value: CounterValue): void {
   if (owner === 'default') control.setDefaultCounter(value);
-  else control.setCounter(owner.handle, value);
+  else control.setCounter(owner, value);
 }
 
 function readMeter({ control }: TableState, owner: Owner): MeterConfig | undefined {
-  return owner === 'default' ? control.defaultMeterConfig() : control.meterConfig(owner.handle);
+  return owner === 'default' ? control.defaultMeterConfig() : control.meterConfig(owner);
 }
 
 function configureMeter({ control }: TableState, owner: Owner, config: MeterConfig | undefined): void {
   if (owner === 'default') control.configureDefaultMeter(config);
-  else control.configureMeter(owner.handle, config);
+  else control.configureMeter(owner, config);
 }

@@ -5,7 +5,6 @@ import {
   UpdateType,
 } from '../../../wire/p4runtime/messages.ts';
 import { RpcError } from '../rpc-error.ts';
-import { actionMessage, parseAction } from '../validation.ts';
 import type { EntityKind, Undo } from './entity-kind.ts';
 import type { Group, Member, ProfileState } from './profile-state.ts';
 import type { TableStates } from './table-state.ts';
@@ -53,12 +52,9 @@ export class ProfileMembers implements EntityKind<ActionProfileMember> {
   private parse(profile: ProfileState, entity: ActionProfileMember): Member {
     if (entity.action === undefined)
       throw new RpcError('INVALID_ARGUMENT', `${profile.where}: a member needs an action`);
-    const table = this.tables.tableOf(profile);
-    const call = parseAction(this.tables.values, table, entity.action, 'entry');
-    return {
-      call,
-      action: actionMessage(this.tables.values, table.actionById.get(entity.action.actionId)!.action, call),
-    };
+    const { calls } = this.tables.tableOf(profile);
+    const call = calls.parse(entity.action, 'entry');
+    return { call, action: calls.message(call) };
   }
 
   read(filter: ActionProfileMember): Entity[] {

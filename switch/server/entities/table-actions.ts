@@ -4,11 +4,9 @@ import {
   ActionProfileActionSetSizeSemantics as SizeSemantics,
   type TableAction,
 } from '../../../wire/p4runtime/messages.ts';
-import type { TableInfo } from '../../../wire/p4runtime/p4info-objects.ts';
 import type { EntryAction, WeightedAction } from '../../control.ts';
-import type { FieldValues } from '../field-values.ts';
+import type { CallFormats } from '../action-calls.ts';
 import { RpcError } from '../rpc-error.ts';
-import { actionMessage, parseAction } from '../validation.ts';
 import type { ProfileState, ProfileUse } from './profile-state.ts';
 
 /** The action of an entry, for the device and, where that does not say it all, as reads give it back. */
@@ -20,29 +18,30 @@ export interface ParsedTableAction {
 
 /**
  * P4Runtime 1.5, section "Action Specification": which member of the oneof a table takes depends on its implementation.
+ * @param table its name
  * @param before what the entry that this is for uses now
  */
 export function parseTableAction(
-  values: FieldValues,
-  table: TableInfo,
+  table: string,
+  calls: CallFormats,
   profile: ProfileState | undefined,
   given: TableAction,
   before: ProfileUse | undefined,
 ): ParsedTableAction {
   if (profile === undefined) {
     if (given.action === undefined)
-      throw new RpcError('INVALID_ARGUMENT', `Table ${table.name} is a direct table: its entries take an action`);
-    return { action: parseAction(values, table, given.action, 'entry'), message: undefined, use: undefined };
+      throw new RpcError('INVALID_ARGUMENT', `Table ${table} is a direct table: its entries take an action`);
+    return { action: calls.parse(given.action, 'entry'), message: undefined, use: undefined };
   }
-  const parsed = parseIndirect(values, table, profile, given);
+  const parsed = parseIndirect(table, calls, profile, given);
   profile.checkUse(parsed.use, before);
   if (parsed.use.kind === 'one shot') return { ...parsed, action: parsed.action! };
   return { ...parsed, action: profile.resolve(parsed.use) };
 }
 
 function parseIndirect(
-  values: FieldValues,
-  table: TableInfo,
+  table: string,
+  calls: CallFormats,
   profile: ProfileState,
   given: TableAction,
 ): { message: TableAction; use: ProfileUse; action?: EntryAction } {
@@ -53,17 +52,16 @@ function parseIndirect(
   if (actionProfileGroupId !== undefined && withSelector)
     return { message: { actionProfileGroupId }, use: { kind: 'group', id: actionProfileGroupId } };
   if (actionProfileActionSet !== undefined && withSelector)
-    return parseActionSet(values, table, profile, actionProfileActionSet);
+    return parseActionSet(calls, profile, actionProfileActionSet);
   throw new RpcError(
     'INVALID_ARGUMENT',
-    `Table ${table.name} is implemented by ${profile.info.name}: its entries take ${withSelector ? 'a member, a group or an action set' : 'a member'}`,
+    `Table ${table} is implemented by ${profile.info.name}: its entries take ${withSelector ? 'a member, a group or an action set' : 'a member'}`,
   );
 }
 
 /** P4Runtime 1.5, section "One Shot Action Selector Programming". */
 function parseActionSet(
-  values: FieldValues,
-  table: TableInfo,
+  calls: CallFormats,
   profile: ProfileState,
   set: ActionProfileActionSet,
 ): { message: TableAction; use: ProfileUse; action: EntryAction } {
@@ -87,14 +85,13 @@ function parseActionSet(
     if (member.action === undefined) throw new RpcError('INVALID_ARGUMENT', `${where}: a member has no action`);
     profile.checkWeight(member.weight);
     const { port, message } = profile.watchOf(member);
-    const call = parseAction(values, table, member.action, 'entry');
+    const call = calls.parse(member.action, 'entry');
     selector.push({
       ...call,
       weight: Math.max(member.weight, 1),
       ...(port === undefined ? {} : { watchPort: port }),
     });
-    const { action } = table.actionById.get(member.action.actionId)!;
-    return { action: actionMessage(values, action, call), weight: member.weight, ...message };
+    return { action: calls.message(call), weight: member.weight, ...message };
   });
   const size = profile.sizeOf(actionProfileActions);
   if (maxGroupSize > 0 && size > maxGroupSize)

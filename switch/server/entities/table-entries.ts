@@ -2,13 +2,12 @@ import { type Entity, type TableAction, type TableEntry, UpdateType } from '../.
 import type { TableInfo } from '../../../wire/p4runtime/p4info-objects.ts';
 import { messageCodec } from '../../../wire/proto.ts';
 import type { CounterValue, EntryAction, EntryHandle, MatchValue, MeterConfig } from '../../control.ts';
+import { keyText } from '../match-keys.ts';
 import { RpcError } from '../rpc-error.ts';
 import {
   checkPriority,
   counterMessage,
-  matchKey,
   meterMessage,
-  parseAction,
   parseCounterData,
   parseMeterConfig,
   refuseColourCounters,
@@ -16,7 +15,15 @@ import {
 import type { EntityKind, Undo } from './entity-kind.ts';
 import type { ProfileUse } from './profile-state.ts';
 import { type ParsedTableAction, parseTableAction } from './table-actions.ts';
-import { type EntryNotes, NO_NOTES, type StoredEntry, type TableState, type TableStates } from './table-state.ts';
+import {
+  type EntryNotes,
+  type EntryRecord,
+  NO_NOTES,
+  PLAIN_RECORD,
+  recordOf,
+  type TableState,
+  type TableStates,
+} from './table-state.ts';
 
 const tableEntry = messageCodec<TableEntry>('p4.v1.TableEntry');
 
@@ -47,100 +54,92 @@ export class TableEntries implements EntityKind<TableEntry> {
       throw new RpcError('INVALID_ARGUMENT', `Table ${info.name} has no keys, so no entries but the default one`);
     if (info.isConst) throw constEntries(info);
     checkPriority(info, entity.priority);
-    const match = this.tables.parseMatch(info, entity.match);
-    const key = matchKey(match, entity.priority);
+    const { priority } = entity;
+    const match = table.keys.parse(entity.match);
     checkWritten(info, entity);
     if (entity.action === undefined)
       throw new RpcError('INVALID_ARGUMENT', `Table ${info.name}: an entry needs an action`);
-    if (table.entries.has(key))
-      throw new RpcError('ALREADY_EXISTS', `Table ${info.name} has an entry with this match and priority`);
-    const parsed = this.parseAction(info, entity.action, undefined);
-    const direct = parseDirect(info, entity);
-    this.put(table, match, direct, parsed.action, {
-      key,
-      priority: entity.priority,
-      action: parsed.message,
-      notes: notesOf(entity),
-      isConst: false,
-      profileUse: parsed.use,
-      idleSinceUs: this.nowUs(),
-    });
-    return () => this.take(table, table.entries.get(key)!);
+    const parsed = parseAction(table, entity.action, undefined);
+    this.put(table, match, priority, parsed.action, parseDirect(info, entity), this.recordFor(entity, parsed));
+    // By its key: what was deleted and put back meanwhile is another entry.
+    return () => this.take(table, table.require(match, priority));
   }
 
-  private parseAction(info: TableInfo, action: TableAction, before: ProfileUse | undefined): ParsedTableAction {
-    return parseTableAction(this.tables.values, info, this.tables.profileOf(info), action, before);
+  private recordFor(entity: TableEntry, { message, use }: Omit<ParsedTableAction, 'action'>): EntryRecord {
+    const notes = notesOf(entity);
+    if (notes === NO_NOTES && message === undefined && use === undefined) return PLAIN_RECORD;
+    return { action: message, notes, isConst: false, profileUse: use, idleSinceUs: this.nowUs() };
   }
 
   private put(
     table: TableState,
     match: readonly MatchValue[],
-    direct: Direct,
+    priority: number,
     action: EntryAction,
-    entry: Omit<StoredEntry, 'handle'>,
+    direct: Direct,
+    record: EntryRecord,
   ): void {
     const { control } = table;
-    const handle = control.insert(table.toControl(match), entry.priority, action);
-    this.tables.profileOf(table.info)?.use(entry.profileUse);
-    if (direct.counter !== undefined) control.setCounter(handle, direct.counter);
-    if (direct.meter !== undefined) control.configureMeter(handle, direct.meter);
-    table.store({ ...entry, handle });
-    if (entry.notes.idleTimeoutNs > 0n) this.onIdleTimeout?.();
+    const entry = table.insert(match, priority, action);
+    entry.note = record;
+    table.profile?.use(record.profileUse);
+    if (direct.counter !== undefined) control.setCounter(entry, direct.counter);
+    if (direct.meter !== undefined) control.configureMeter(entry, direct.meter);
+    if (record.notes.idleTimeoutNs > 0n) this.onIdleTimeout?.();
   }
 
-  private take(table: TableState, entry: StoredEntry): void {
-    table.control.delete(entry.handle);
-    table.entries.delete(entry.key);
-    this.tables.profileOf(table.info)?.release(entry.profileUse);
+  private take(table: TableState, entry: EntryHandle): void {
+    table.control.delete(entry);
+    table.profile?.release(recordOf(entry).profileUse);
   }
 
   private modify(table: TableState, entity: TableEntry): Undo {
     const { info, control } = table;
-    checkPriority(info, entity.priority);
-    const entry = table.require(this.tables.parseMatch(info, entity.match), entity.priority);
-    if (entry.isConst && entity.action !== undefined) throw constEntries(info);
+    const { priority } = entity;
+    checkPriority(info, priority);
+    const match = table.keys.parse(entity.match);
+    const entry = table.require(match, priority);
+    const record = recordOf(entry);
+    if (record.isConst && entity.action !== undefined) throw constEntries(info);
     checkWritten(info, entity);
     const { counter, meter } = parseDirect(info, entity);
-    const parsed = entity.action && this.parseAction(info, entity.action, entry.profileUse);
-    const actionBefore = entry.handle.action;
-    const before = directOf(table, entry.handle);
-    this.change(table, entry, parsed?.action ?? entry.handle.action, {
-      ...entry,
-      action: parsed === undefined ? entry.action : parsed.message,
-      profileUse: parsed === undefined ? entry.profileUse : parsed.use,
-      notes: entry.isConst ? entry.notes : notesOf(entity),
-      idleSinceUs: this.nowUs(),
-    });
-    const { handle } = table.entries.get(entry.key)!;
-    if (counter !== undefined) control.setCounter(handle, counter);
+    const parsed = entity.action && parseAction(table, entity.action, record.profileUse);
+    const actionBefore = entry.action;
+    const before = directOf(table, entry);
+    const kept = { message: record.action, use: record.profileUse };
+    const now = record.isConst ? record : this.recordFor(entity, parsed ?? kept);
+    this.change(table, entry, parsed?.action, now);
+    if (counter !== undefined) control.setCounter(entry, counter);
     // Without a config the meter is what it was at first, always green.
-    if (info.directMeter !== undefined) control.configureMeter(handle, meter);
+    if (info.directMeter !== undefined) control.configureMeter(entry, meter);
     return () => {
-      this.change(table, table.entries.get(entry.key)!, actionBefore, entry);
-      restoreDirect(table, table.entries.get(entry.key)!.handle, before);
+      const current = table.require(match, priority);
+      this.change(table, current, actionBefore, record);
+      restoreDirect(table, current, before);
     };
   }
 
-  private change(table: TableState, from: StoredEntry, action: EntryAction, to: StoredEntry): void {
-    const profile = this.tables.profileOf(table.info);
-    const handle = table.control.modify(from.handle, action);
-    profile?.release(from.profileUse);
-    profile?.use(to.profileUse);
-    table.store({ ...to, handle });
+  /** @param action the one that it has if it is undefined */
+  private change(table: TableState, entry: EntryHandle, action: EntryAction | undefined, to: EntryRecord): void {
+    const from = recordOf(entry);
+    if (action !== undefined) table.control.modify(entry, action);
+    table.profile?.release(from.profileUse);
+    table.profile?.use(to.profileUse);
+    entry.note = to;
     if (to.notes.idleTimeoutNs > 0n) this.onIdleTimeout?.();
   }
 
   /** Looks at the key only; everything else may be nonsense. */
   private delete(table: TableState, entity: TableEntry): Undo {
     const { info } = table;
+    const { priority } = entity;
     if (info.isConst) throw constEntries(info);
-    checkPriority(info, entity.priority);
-    const match = this.tables.parseMatch(info, entity.match);
-    const entry = table.require(match, entity.priority);
-    const { action } = entry.handle;
-    const before = directOf(table, entry.handle);
+    checkPriority(info, priority);
+    const match = table.keys.parse(entity.match);
+    const entry = table.require(match, priority);
+    const before = directOf(table, entry);
     this.take(table, entry);
-    return () => this.put(table, match, before, action, entry);
+    return () => this.put(table, match, priority, entry.action, before, recordOf(entry));
   }
 
   private writeDefault(type: UpdateType, table: TableState, entity: TableEntry): Undo {
@@ -156,7 +155,7 @@ export class TableEntries implements EntityKind<TableEntry> {
     if (entity.action !== undefined && entity.action.action === undefined)
       throw new RpcError('INVALID_ARGUMENT', `Table ${info.name}: the default entry takes an action`);
     const { counter, meter } = parseDirect(info, entity);
-    const action = entity.action?.action && parseAction(this.tables.values, info, entity.action.action, 'default');
+    const action = entity.action?.action && table.calls.parse(entity.action.action, 'default');
     const before = {
       action: control.defaultAction(),
       notes: table.defaultNotes,
@@ -196,16 +195,16 @@ export class TableEntries implements EntityKind<TableEntry> {
 
   private readTable(table: TableState, filter: TableEntry): Entity[] {
     const { info } = table;
-    let candidates: Iterable<StoredEntry> = table.entries.values();
+    let candidates = table.control.entries();
     if (filter.match.length > 0) {
-      const match = this.tables.parseMatch(info, filter.match);
+      const match = table.keys.parse(filter.match);
       if (!info.needsPriority || filter.priority !== 0) {
-        const entry = table.entries.get(matchKey(match, filter.priority));
+        const entry = table.find(match, filter.priority);
         candidates = entry === undefined ? [] : [entry];
       } else {
         // Without a priority the match may name one entry per priority.
-        const suffix = matchKey(match, 0).slice(1);
-        candidates = [...candidates].filter(({ key, priority }) => key === `${priority}${suffix}`);
+        const text = keyText(match);
+        candidates = [...candidates].filter((entry) => keyText(table.keyOf(entry)) === text);
       }
     }
     const metadata = Buffer.from(filter.metadata);
@@ -213,8 +212,9 @@ export class TableEntries implements EntityKind<TableEntry> {
     const entities: Entity[] = [];
     for (const entry of candidates) {
       if (filter.priority !== 0 && entry.priority !== filter.priority) continue;
-      if (filter.controllerMetadata !== 0n && entry.notes.controllerMetadata !== filter.controllerMetadata) continue;
-      if (metadata.length > 0 && !metadata.equals(entry.notes.metadata)) continue;
+      if (filter.controllerMetadata !== 0n && recordOf(entry).notes.controllerMetadata !== filter.controllerMetadata)
+        continue;
+      if (metadata.length > 0 && !metadata.equals(recordOf(entry).notes.metadata)) continue;
       if (actionId !== undefined && table.entryActionOf(entry).action?.actionId !== actionId) continue;
       entities.push({ tableEntry: entryMessage(table, entry, filter, this.nowUs()) });
     }
@@ -241,6 +241,14 @@ export class TableEntries implements EntityKind<TableEntry> {
   }
 }
 
+function parseAction(
+  { info, calls, profile }: TableState,
+  action: TableAction,
+  before: ProfileUse | undefined,
+): ParsedTableAction {
+  return parseTableAction(info.name, calls, profile, action, before);
+}
+
 const NO_PACKETS: CounterValue = { packets: 0n, bytes: 0n };
 
 /** What an entry's direct resources are set to. */
@@ -257,16 +265,16 @@ function parseDirect(info: TableInfo, entity: TableEntry): Direct {
   };
 }
 
-function directOf({ info, control }: TableState, handle: EntryHandle): Direct {
+function directOf({ info, control }: TableState, entry: EntryHandle): Direct {
   return {
-    counter: control.counter(handle),
-    meter: info.directMeter === undefined ? undefined : control.meterConfig(handle),
+    counter: control.counter(entry),
+    meter: info.directMeter === undefined ? undefined : control.meterConfig(entry),
   };
 }
 
-function restoreDirect({ info, control }: TableState, handle: EntryHandle, { counter, meter }: Direct): void {
-  if (counter !== undefined) control.setCounter(handle, counter);
-  if (info.directMeter !== undefined) control.configureMeter(handle, meter);
+function restoreDirect({ info, control }: TableState, entry: EntryHandle, { counter, meter }: Direct): void {
+  if (counter !== undefined) control.setCounter(entry, counter);
+  if (info.directMeter !== undefined) control.configureMeter(entry, meter);
 }
 
 function notesOf({ metadata, controllerMetadata, idleTimeoutNs }: TableEntry): EntryNotes {
@@ -274,10 +282,11 @@ function notesOf({ metadata, controllerMetadata, idleTimeoutNs }: TableEntry): E
   return { metadata, controllerMetadata, idleTimeoutNs };
 }
 
-function entryMessage(table: TableState, entry: StoredEntry, filter: TableEntry, nowUs: number): TableEntry {
+function entryMessage(table: TableState, entry: EntryHandle, filter: TableEntry, nowUs: number): TableEntry {
   const { info, control } = table;
-  const counter = filter.counterData && info.directCounter && control.counter(entry.handle);
-  const meter = filter.meterConfig && info.directMeter && control.meterConfig(entry.handle);
+  const { isConst, notes } = recordOf(entry);
+  const counter = filter.counterData && info.directCounter && control.counter(entry);
+  const meter = filter.meterConfig && info.directMeter && control.meterConfig(entry);
   const withTime = filter.timeSinceLastHit !== undefined && info.supportsIdleTimeout;
   return tableEntry.create({
     tableId: info.id,
@@ -286,9 +295,9 @@ function entryMessage(table: TableState, entry: StoredEntry, filter: TableEntry,
     action: table.entryActionOf(entry),
     counterData: counter && counterMessage(counter),
     meterConfig: meterMessage(meter),
-    timeSinceLastHit: withTime ? { elapsedNs: BigInt(nowUs - control.lastHitUs(entry.handle)) * 1000n } : undefined,
-    isConst: entry.isConst,
-    ...entry.notes,
+    timeSinceLastHit: withTime ? { elapsedNs: BigInt(nowUs - control.lastHitUs(entry)) * 1000n } : undefined,
+    isConst,
+    ...notes,
   });
 }
 

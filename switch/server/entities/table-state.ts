@@ -2,9 +2,11 @@ import type { FieldMatch, TableAction } from '../../../wire/p4runtime/messages.t
 import type { P4InfoIndex } from '../../../wire/p4runtime/p4info-index.ts';
 import type { ProfileInfo, TableInfo } from '../../../wire/p4runtime/p4info-objects.ts';
 import type { EntryAction, EntryHandle, MatchValue, ProgramControl, TableControl } from '../../control.ts';
+import { CallFormats } from '../action-calls.ts';
 import type { FieldValues } from '../field-values.ts';
+import { KeyFormat } from '../match-keys.ts';
 import { RpcError } from '../rpc-error.ts';
-import { actionMessage, matchKey, matchMessage, objectById, objectsById, parseMatch } from '../validation.ts';
+import { objectById, objectsById } from '../validation.ts';
 import { ProfileState, type ProfileUse } from './profile-state.ts';
 
 /** What a controller attached to an entry, and gets back. */
@@ -17,71 +19,91 @@ export interface EntryNotes {
 
 export const NO_NOTES: EntryNotes = { metadata: new Uint8Array(0), controllerMetadata: 0n, idleTimeoutNs: 0n };
 
-/** What the protocol knows of an entry beside what the device has: little, since there may be very many. */
-export interface StoredEntry {
-  readonly key: string;
-  readonly handle: EntryHandle;
-  readonly priority: number;
+/** What only the protocol knows of an entry. It hangs onto the device's entry, and most entries share one. */
+export interface EntryRecord {
   /** As it was written, in tables with an action profile; elsewhere the device's own action says it all. */
   readonly action: TableAction | undefined;
   readonly notes: EntryNotes;
   /** Declared `const` by the program: only direct resources change. */
   readonly isConst: boolean;
   readonly profileUse: ProfileUse | undefined;
-  /** When it was written or its last idle notice was sent: the next is due one time-out after that, or after its last hit. */
+  /** Of entries with an idle time-out: when it was written or its last idle notice was sent. The next is due one time-out after that, or after its last hit. */
   readonly idleSinceUs: number;
 }
 
-/** One table of a running program: the device's entries beside what only the protocol knows of them. */
+export const PLAIN_RECORD: EntryRecord = {
+  action: undefined,
+  notes: NO_NOTES,
+  isConst: false,
+  profileUse: undefined,
+  idleSinceUs: 0,
+};
+
+const CONST_RECORD: EntryRecord = { ...PLAIN_RECORD, isConst: true };
+
+export function recordOf(entry: EntryHandle): EntryRecord {
+  // Every entry got one when it was inserted or its table was taken over.
+  return entry.note as EntryRecord;
+}
+
+/** One table of a running program: the device's entries in the protocol's terms. */
 export class TableState {
   readonly info: TableInfo;
   readonly control: TableControl;
-  readonly entries = new Map<string, StoredEntry>();
+  readonly keys: KeyFormat;
+  readonly calls: CallFormats;
+  /** That implements the table. */
+  readonly profile: ProfileState | undefined;
   defaultNotes: EntryNotes = NO_NOTES;
   /** A controller has changed it. */
   defaultIsWritten = false;
-  private readonly values: FieldValues;
+  private readonly hasOptional: boolean;
 
-  constructor(info: TableInfo, control: TableControl, values: FieldValues) {
+  constructor(info: TableInfo, control: TableControl, values: FieldValues, profile: ProfileState | undefined) {
     this.info = info;
     this.control = control;
-    this.values = values;
-    for (const handle of control.entries()) {
-      const match = this.fromControl(handle.match);
-      this.store({
-        key: matchKey(match, handle.priority),
-        handle,
-        priority: handle.priority,
-        action: undefined,
-        notes: NO_NOTES,
-        // Entries that the program begins with may be changed unless its table is const; bmv2's JSON cannot say so of a single entry.
-        isConst: info.isConst,
-        profileUse: undefined,
-        idleSinceUs: 0,
-      });
-    }
+    this.profile = profile;
+    this.keys = new KeyFormat(values, info.fields, `Table ${info.name}`);
+    this.calls = new CallFormats(values, info);
+    this.hasOptional = info.fields.some(({ kind }) => kind === 'optional');
+    // Entries that the program begins with may be changed unless its table is const; bmv2's JSON cannot say so of a single entry.
+    for (const entry of control.entries()) entry.note = info.isConst ? CONST_RECORD : PLAIN_RECORD;
   }
 
-  store(entry: StoredEntry): void {
-    this.entries.set(entry.key, entry);
+  /** Throws DdfError ALREADY_EXISTS or TABLE_FULL. */
+  insert(match: readonly MatchValue[], priority: number, action: EntryAction): EntryHandle {
+    return this.control.insert(this.toControl(match), priority, action);
+  }
+
+  find(match: readonly MatchValue[], priority: number): EntryHandle | undefined {
+    return this.control.find(this.toControl(match), priority);
   }
 
   /** Throws NOT_FOUND. */
-  require(match: readonly MatchValue[], priority: number): StoredEntry {
-    const entry = this.entries.get(matchKey(match, priority));
+  require(match: readonly MatchValue[], priority: number): EntryHandle {
+    const entry = this.find(match, priority);
     if (entry === undefined)
       throw new RpcError('NOT_FOUND', `Table ${this.info.name} has no entry with this match and priority`);
     return entry;
   }
 
+  /** An entry's key. */
+  keyOf({ match }: EntryHandle): readonly MatchValue[] {
+    if (!this.hasOptional) return match;
+    return match.map((value, i) => {
+      if (value.kind !== 'ternary' || this.info.fields[i]!.kind !== 'optional') return value;
+      return value.mask === 0n ? { kind: 'optional' } : { kind: 'optional', value: value.value };
+    });
+  }
+
   /** An entry's key as a message: canonical, as reads give it back. */
-  matchOf({ handle }: StoredEntry): FieldMatch[] {
-    return matchMessage(this.values, this.info.fields, this.fromControl(handle.match));
+  matchOf(entry: EntryHandle): FieldMatch[] {
+    return this.keys.message(this.keyOf(entry));
   }
 
   /** An entry's action as a message. */
-  entryActionOf({ action, handle }: StoredEntry): TableAction {
-    return action ?? this.actionOf(handle.action);
+  entryActionOf(entry: EntryHandle): TableAction {
+    return recordOf(entry).action ?? this.actionOf(entry.action);
   }
 
   /** An action of the device as a message. */
@@ -90,25 +112,19 @@ export class TableState {
       return {
         actionProfileActionSet: {
           actionProfileActions: action.selector.map((member) => ({
-            action: this.callMessage(member),
+            action: this.calls.message(member),
             weight: member.weight,
           })),
           actionSelectionMode: 0,
           sizeSemantics: 0,
         },
       };
-    return { action: this.callMessage(action) };
-  }
-
-  private callMessage(call: { readonly action: string; readonly params: readonly bigint[] }) {
-    const ref = this.info.actions.find(({ action }) => action.name === call.action);
-    if (ref === undefined)
-      throw new RpcError('INTERNAL', `Table ${this.info.name} has an action ${call.action} that its P4Info lacks`);
-    return actionMessage(this.values, ref.action, call);
+    return { action: this.calls.message(action) };
   }
 
   /** p4c compiles optional keys to ternary ones; the device knows only those. */
-  toControl(match: readonly MatchValue[]): MatchValue[] {
+  private toControl(match: readonly MatchValue[]): readonly MatchValue[] {
+    if (!this.hasOptional) return match;
     return match.map((value, i) => {
       const key = this.control.keys[i]!;
       if (value.kind !== 'optional' || key.kind !== 'ternary') return value;
@@ -116,29 +132,23 @@ export class TableState {
       return { kind: 'ternary', value: value.value, mask: (1n << BigInt(key.widthBits)) - 1n };
     });
   }
-
-  private fromControl(match: readonly MatchValue[]): MatchValue[] {
-    return match.map((value, i) => {
-      if (value.kind !== 'ternary' || this.info.fields[i]!.kind !== 'optional') return value;
-      return value.mask === 0n ? { kind: 'optional' } : { kind: 'optional', value: value.value };
-    });
-  }
 }
 
 /** All tables of a running program, and the action profiles that implement some of them. */
 export class TableStates {
   readonly byId: ReadonlyMap<number, TableState>;
-  readonly values: FieldValues;
   private readonly info: P4InfoIndex;
   private readonly profiles: ReadonlyMap<number, ProfileState>;
 
   constructor(info: P4InfoIndex, control: ProgramControl, values: FieldValues, cpuPort: number) {
     this.info = info;
-    this.values = values;
-    this.byId = new Map(
-      [...info.tables].map((table) => [table.id, new TableState(table, control.tables.get(table.name)!, values)]),
-    );
     this.profiles = new Map([...info.profiles].map((profile) => [profile.id, new ProfileState(profile, cpuPort)]));
+    this.byId = new Map(
+      [...info.tables].map((table) => {
+        const profile = table.profile && this.stateOf(table.profile);
+        return [table.id, new TableState(table, control.tables.get(table.name)!, values, profile)];
+      }),
+    );
   }
 
   /** Throws INVALID_ARGUMENT. */
@@ -147,10 +157,6 @@ export class TableStates {
     if (table === undefined)
       throw new RpcError('INVALID_ARGUMENT', `The P4Info has no table with id 0x${id.toString(16)}`);
     return table;
-  }
-
-  parseMatch(table: TableInfo, matches: readonly FieldMatch[]): MatchValue[] {
-    return parseMatch(this.values, table, matches);
   }
 
   /** Throws INVALID_ARGUMENT. */
@@ -163,29 +169,24 @@ export class TableStates {
     return [...objectsById(this.info.profiles, id)].map((profile) => this.stateOf(profile));
   }
 
-  profileOf(table: TableInfo): ProfileState | undefined {
-    return table.profile && this.stateOf(table.profile);
-  }
-
   private stateOf(profile: ProfileInfo): ProfileState {
     return this.profiles.get(profile.id)!;
   }
 
   /** One of the tables that the profile implements: all of them have the same actions. */
-  tableOf(profile: ProfileState): TableInfo {
+  tableOf(profile: ProfileState): TableState {
     const id = profile.info.tableIds[0];
     if (id === undefined) throw new RpcError('INVALID_ARGUMENT', `${profile.where} implements no table`);
-    return this.require(id).info;
+    return this.require(id);
   }
 
   /** Brings the entries that use members or groups of the profile up to date. */
   refresh(profile: ProfileState): void {
     for (const id of profile.info.tableIds) {
       const table = this.require(id);
-      for (const entry of table.entries.values()) {
-        const use = entry.profileUse;
-        if (use === undefined || use.kind === 'one shot') continue;
-        table.store({ ...entry, handle: table.control.modify(entry.handle, profile.resolve(use)) });
+      for (const entry of table.control.entries()) {
+        const use = recordOf(entry).profileUse;
+        if (use !== undefined && use.kind !== 'one shot') table.control.modify(entry, profile.resolve(use));
       }
     }
   }

@@ -3,22 +3,25 @@ import type { P4InfoIndex } from '../../../wire/p4runtime/p4info-index.ts';
 import type { ValueSetInfo } from '../../../wire/p4runtime/p4info-objects.ts';
 import type { MatchValue, ProgramControl } from '../../control.ts';
 import type { FieldValues } from '../field-values.ts';
+import { KeyFormat, keyText } from '../match-keys.ts';
 import { RpcError } from '../rpc-error.ts';
-import { matchKey, matchMessage, objectById, objectsById, parseKey, requireModify } from '../validation.ts';
+import { objectById, objectsById, requireModify } from '../validation.ts';
 import type { EntityKind, Undo } from './entity-kind.ts';
 
 /** Members of the parser's value sets (P4Runtime 1.5, section "ValueSetEntry"): all of a set are written at once. */
 export class ValueSets implements EntityKind<ValueSetEntry> {
   private readonly info: P4InfoIndex;
   private readonly control: ProgramControl['valueSets'];
-  private readonly values: FieldValues;
+  private readonly formats: ReadonlyMap<number, KeyFormat>;
   /** As they were written, by the id of their set. */
   private readonly members = new Map<number, readonly FieldMatch[][]>();
 
   constructor(info: P4InfoIndex, control: ProgramControl, values: FieldValues) {
     this.info = info;
     this.control = control.valueSets;
-    this.values = values;
+    this.formats = new Map(
+      [...info.valueSets].map(({ id, name, fields }) => [id, new KeyFormat(values, fields, `Value set ${name}`)]),
+    );
   }
 
   write(type: UpdateType, entity: ValueSetEntry): Undo {
@@ -30,10 +33,11 @@ export class ValueSets implements EntityKind<ValueSetEntry> {
         'RESOURCE_EXHAUSTED',
         `${where} has room for ${set.size} members, not for ${entity.members.length}`,
       );
+    const format = this.formats.get(set.id)!;
     const seen = new Set<string>();
     const members = entity.members.map(({ match }) => {
-      const member = parseKey(this.values, set.fields, match, where);
-      const key = matchKey(member, 0);
+      const member = format.parse(match);
+      const key = keyText(member);
       if (seen.has(key)) throw new RpcError('ALREADY_EXISTS', `${where}: two members are equal`);
       seen.add(key);
       return member;
@@ -48,7 +52,7 @@ export class ValueSets implements EntityKind<ValueSetEntry> {
     control.setMembers(members);
     this.members.set(
       set.id,
-      members.map((member) => matchMessage(this.values, set.fields, member)),
+      members.map((member) => this.formats.get(set.id)!.message(member)),
     );
     return () => {
       control.setMembers(before);
