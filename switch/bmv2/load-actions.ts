@@ -203,7 +203,9 @@ export function loadPrimitive(
     case 'log_msg': {
       const [format, ...rest] = parameters.items();
       if (format === undefined || rest.length > 1) throw parameters.invalid('is not a format and a list of values');
-      const values = rest[0] === undefined ? [] : named(rest[0], 'parameters_vector').items();
+      const vector = rest[0] === undefined ? undefined : named(rest[0], 'parameters_vector');
+      // p4c writes an object without members when there are no values.
+      const values = vector === undefined || (vector.isObject && vector.keys().length === 0) ? [] : vector.items();
       return { kind: 'log', format: named(format, 'string').string(), values: values.map(data) };
     }
     case 'assert':
