@@ -71,6 +71,19 @@ describe('a P4Info that does not belong to the program', () => {
     expect(differences('', '')).toBe('');
   });
 
+  it('may promise more room than a table has that begins with entries: p4c makes it as large as they are many', () => {
+    // 1024 is what p4c 1.2.4.2 writes of a table without `size`, and the source's `size` of one with it.
+    const { tables } = new P4InfoIndex(parseP4InfoText(P4INFO));
+    for (const [name, described] of [
+      ['SwitchIngress.const_table', 1024],
+      ['SwitchIngress.initial_table', 2],
+    ] as const) {
+      expect(tables.require(name).size).toBe(described);
+      expect(control.tables.get(name)!.size).toBe(2);
+    }
+    expect(differences('size: 2\n', 'size: 4096\n')).toBe('');
+  });
+
   it.each([
     ['SwitchIngress.exact_table', 'SwitchIngress.another_table', /no table SwitchIngress.another_table/],
     [
