@@ -73,11 +73,14 @@ export interface StandaloneSwitch {
 /** What is known of a port while the switch runs. */
 interface Attachment {
   readonly port: number;
-  readonly end: AfPacketPort;
+  /** Another one when the interface was deleted and made again. */
+  end: AfPacketPort;
+  /** What was counted on interfaces of this port that are gone. */
+  earlier: AfPacketStatistics | undefined;
   readonly inward: Impairment | undefined;
   readonly outward: Impairment | undefined;
-  readonly captureIn: PcapFile | undefined;
-  readonly captureOut: PcapFile | undefined;
+  captureIn: PcapFile | undefined;
+  captureOut: PcapFile | undefined;
 }
 
 const CAPTURE_FLUSH_INTERVAL_MS = 500;
@@ -101,7 +104,9 @@ export async function startStandaloneSwitch(options: StandaloneSwitchOptions): P
     undo.push(() => scheduler.stop());
     const random = createRandom(options.seed);
     const outputs = new Map<number, (frame: Frame) => void>();
-    const depths = new Map<number, AfPacketPort>();
+    const attachments: Attachment[] = [];
+    const attachmentOf = (end: AfPacketPort): Attachment => attachments.find((each) => each.end === end)!;
+    const depths = new Map<number, Attachment>();
     let toUnknownPorts = 0;
     const device = new Device({
       deviceId,
@@ -110,7 +115,7 @@ export async function startStandaloneSwitch(options: StandaloneSwitchOptions): P
       priorityQueues,
       clock: scheduler,
       random: random.fork('program'),
-      queueDepth: (port) => depths.get(port)?.queueDepth() ?? 0,
+      queueDepth: (port) => depths.get(port)?.end.queueDepth() ?? 0,
       logger,
     });
     device.onTransmit = (port, frame) => {
@@ -119,28 +124,30 @@ export async function startStandaloneSwitch(options: StandaloneSwitchOptions): P
       else output(frame);
     };
 
-    const attachments: Attachment[] = [];
     for (const { port, interfaceName, impairments } of options.ports) {
-      const end = new AfPacketPort(libc, interfaces, interfaceName);
-      undo.push(() => end.close());
+      const attachment: Attachment = {
+        port,
+        end: new AfPacketPort(libc, interfaces, interfaceName),
+        earlier: undefined,
+        ...impairmentsOf(scheduler, random.fork(`port/${port}`), impairments),
+        captureIn: undefined,
+        captureOut: undefined,
+      };
+      attachments.push(attachment);
+      undo.push(() => attachment.end.close());
       const capture = async (direction: string): Promise<PcapFile | undefined> => {
         if (options.pcapDirectory === undefined) return undefined;
         const file = await PcapFile.create(join(options.pcapDirectory, `${interfaceName}_${direction}.pcap`));
         undo.push(() => file.close());
         return file;
       };
-      const attachment: Attachment = {
-        port,
-        end,
-        ...impairmentsOf(scheduler, random.fork(`port/${port}`), impairments),
-        captureIn: await capture('in'),
-        captureOut: await capture('out'),
-      };
-      attachments.push(attachment);
+      attachment.captureIn = await capture('in');
+      attachment.captureOut = await capture('out');
       attach(attachment, device, outputs);
-      depths.set(port, end);
-      device.setPortUp(port, end.state === 'up');
-      if (end.state === 'down') logger.warn({ port, interface: interfaceName }, 'the interface is down');
+      depths.set(port, attachment);
+      const { state } = attachment.end;
+      device.setPortUp(port, state === 'up');
+      if (state === 'down') logger.warn({ port, interface: interfaceName }, 'the interface is down');
     }
 
     const server = await startP4RuntimeServer({
@@ -165,10 +172,21 @@ export async function startStandaloneSwitch(options: StandaloneSwitchOptions): P
       libc,
       interfaces,
       attachments.map(({ end }) => end),
-      (end, state) => {
-        logger.warn({ interface: end.interfaceName }, `the interface is ${state}`);
-        for (const attachment of attachments)
-          if (attachment.end === end) device.setPortUp(attachment.port, state === 'up');
+      {
+        onLink(end, state) {
+          logger.warn({ interface: end.interfaceName }, `the interface is ${state}`);
+          device.setPortUp(attachmentOf(end).port, state === 'up');
+        },
+        onReturn(old, fresh) {
+          logger.warn({ interface: fresh.interfaceName }, 'the interface is there again');
+          const attachment = attachmentOf(old);
+          fresh.onFrame = old.onFrame;
+          attachment.earlier = statisticsOf(attachment);
+          attachment.end = fresh;
+        },
+        onReturnFailed(old, error) {
+          logger.warn({ interface: old.interfaceName, err: error }, 'the interface is there again, but cannot be used');
+        },
       },
     );
     undo.push(() => loop.stop());
@@ -216,19 +234,16 @@ function impairmentsOf(
 }
 
 /** Interface -> impairment -> capture -> program -> capture -> impairment -> interface; what is not asked for is not there. */
-function attach(
-  { port, end, inward, outward, captureIn, captureOut }: Attachment,
-  device: Device,
-  outputs: Map<number, (frame: Frame) => void>,
-): void {
+function attach(attachment: Attachment, device: Device, outputs: Map<number, (frame: Frame) => void>): void {
+  const { port, inward, outward, captureIn, captureOut } = attachment;
   let input = (frame: Frame): void => device.receive(port, frame);
-  let output = (frame: Frame): void => end.send(frame);
+  let output = (frame: Frame): void => attachment.end.send(frame);
   if (captureIn !== undefined) input = captured(captureIn, input);
   // Impairments hold frames back: those need memory that is not the ring's.
   if (inward !== undefined) input = impaired(inward, input);
   if (outward !== undefined) output = impaired(outward, output);
   if (captureOut !== undefined) output = captured(captureOut, output);
-  end.onFrame = input;
+  attachment.end.onFrame = input;
   outputs.set(port, output);
 }
 
@@ -245,12 +260,32 @@ function impaired(impairment: Impairment, next: (frame: Frame) => void): (frame:
   };
 }
 
-function portReport({ port, end, inward, outward, captureIn, captureOut }: Attachment): PortReport {
+/** Of this interface and those before it. */
+function statisticsOf({ end, earlier }: Attachment): AfPacketStatistics {
+  const now = end.statistics();
+  if (earlier === undefined) return now;
+  return {
+    framesReceived: earlier.framesReceived + now.framesReceived,
+    bytesReceived: earlier.bytesReceived + now.bytesReceived,
+    ringDropped: earlier.ringDropped + now.ringDropped,
+    unusable: earlier.unusable + now.unusable,
+    segmented: earlier.segmented + now.segmented,
+    checksumsCompleted: earlier.checksumsCompleted + now.checksumsCompleted,
+    framesSent: earlier.framesSent + now.framesSent,
+    bytesSent: earlier.bytesSent + now.bytesSent,
+    queueDropped: earlier.queueDropped + now.queueDropped,
+    tooLong: earlier.tooLong + now.tooLong,
+    sendFailed: earlier.sendFailed + now.sendFailed,
+  };
+}
+
+function portReport(attachment: Attachment): PortReport {
+  const { port, end, inward, outward, captureIn, captureOut } = attachment;
   return {
     port,
     interface: end.interfaceName,
     state: end.state,
-    ...end.statistics(),
+    ...statisticsOf(attachment),
     impairedIn: inward?.statistics(),
     impairedOut: outward?.statistics(),
     captureOmitted: (captureIn?.omitted ?? 0) + (captureOut?.omitted ?? 0),

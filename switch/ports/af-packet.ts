@@ -122,6 +122,10 @@ export class AfPacketPort implements Port {
     this.batch.addKnownMemory(memory);
   }
 
+  removeKnownMemory(memory: KnownMemory): void {
+    this.batch.removeKnownMemory(memory);
+  }
+
   send(frame: Frame): void {
     if (this.closed) return;
     if (this.batch.length === 0) this.onWaiting?.();
@@ -176,7 +180,8 @@ export class AfPacketPort implements Port {
     this.flush();
     this.readRingStatistics();
     this.closed = true;
-    this.restoreOffloads?.();
+    // Another interface may have the name of one that is gone.
+    if (this.linkState !== 'gone') this.restoreOffloads?.();
     this.libc.close(this.fd);
     this.libc.close(this.sendFd);
   }

@@ -1,7 +1,7 @@
 import { EFD_CLOEXEC_NONBLOCK, POLLIN } from '../../base/linux/abi.ts';
 import type { Libc } from '../../base/linux/libc.ts';
 import { reuseFrames } from '../runtime/frames.ts';
-import type { AfPacketPort } from './af-packet.ts';
+import { AfPacketPort } from './af-packet.ts';
 import type { InterfaceControl } from './linux/interface.ts';
 import { LinkMonitor, type LinkState } from './linux/link-monitor.ts';
 import { systemError } from './linux/system-error.ts';
@@ -10,8 +10,19 @@ import { systemError } from './linux/system-error.ts';
 const FRAMES_PER_TURN = 64;
 /** Turns without a frame until it sleeps: whoever answers has a moment to do so. */
 const IDLE_TURNS = 4;
+/** Turns without sleep until changes of interfaces are looked for all the same: a second or less of a busy switch. */
+const TURNS_PER_LINK_CHECK = 256;
 /** Sleep is interrupted by frames; this is only for what no descriptor tells. */
 const LONGEST_SLEEP_MS = 1000;
+
+export interface PortLoopEvents {
+  /** An interface has changed its state. */
+  onLink(port: AfPacketPort, state: LinkState): void;
+  /** An interface that was deleted is there again: `fresh` is the port on it, `old` is closed. */
+  onReturn(old: AfPacketPort, fresh: AfPacketPort): void;
+  /** There is an interface of that name again, but it cannot be used; it is tried again when something changes. */
+  onReturnFailed(old: AfPacketPort, error: Error): void;
+}
 
 /**
  * Moves frames in and out of the ports of a switch, on the event loop: a turn takes some frames of every port and sends what became of them, then
@@ -20,8 +31,8 @@ const LONGEST_SLEEP_MS = 1000;
 export class PortLoop {
   private readonly libc: Libc;
   private readonly interfaces: InterfaceControl;
-  private readonly ports: readonly AfPacketPort[];
-  private readonly onLink: (port: AfPacketPort, state: LinkState) => void;
+  private readonly ports: AfPacketPort[];
+  private readonly events: PortLoopEvents;
   private readonly links: LinkMonitor;
   private readonly wakeFd: number;
   /** struct pollfd: fd 32, events 16, revents 16. Of the wake-up, the link monitor and the ports. */
@@ -30,25 +41,18 @@ export class PortLoop {
   private waiting: AfPacketPort[] = [];
   private inTurn = false;
   private idleTurns = 0;
+  private turnsAwake = 0;
   private stopped = false;
   private ended: (() => void) | undefined;
   private asleep = false;
   private flushScheduled = false;
 
-  /**
-   * Throws PORT_UNAVAILABLE.
-   * @param onLink called when an interface has changed its state
-   */
-  constructor(
-    libc: Libc,
-    interfaces: InterfaceControl,
-    ports: readonly AfPacketPort[],
-    onLink: (port: AfPacketPort, state: LinkState) => void,
-  ) {
+  /** Throws PORT_UNAVAILABLE. */
+  constructor(libc: Libc, interfaces: InterfaceControl, ports: readonly AfPacketPort[], events: PortLoopEvents) {
     this.libc = libc;
     this.interfaces = interfaces;
-    this.ports = ports;
-    this.onLink = onLink;
+    this.ports = [...ports];
+    this.events = events;
     this.links = new LinkMonitor(libc);
     this.wakeFd = libc.eventfd(0, EFD_CLOEXEC_NONBLOCK);
     if (this.wakeFd < 0) {
@@ -58,10 +62,7 @@ export class PortLoop {
     this.descriptors = new Int32Array(2 * (ports.length + 2));
     this.descriptorsAddress = BigInt(libc.addressOf(this.descriptors.buffer));
     for (const [i, fd] of [this.wakeFd, this.links.fd, ...ports.map((port) => port.fd)].entries()) this.listen(i, fd);
-    for (const port of ports) {
-      for (const other of ports) port.addKnownMemory(other.memory);
-      port.onWaiting = () => this.addWaiting(port);
-    }
+    for (const port of ports) this.connect(port);
   }
 
   start(): void {
@@ -99,6 +100,7 @@ export class PortLoop {
       reuseFrames();
     }
     this.idleTurns = taken > 0 ? 0 : this.idleTurns + 1;
+    if (++this.turnsAwake === TURNS_PER_LINK_CHECK) this.readLinks();
     if (this.idleTurns <= IDLE_TURNS) setImmediate(this.turn);
     else this.sleep();
   };
@@ -137,25 +139,67 @@ export class PortLoop {
     this.waiting.length = 0;
   };
 
+  private connect(port: AfPacketPort): void {
+    for (const other of this.ports) port.addKnownMemory(other.memory);
+    port.onWaiting = () => this.addWaiting(port);
+  }
+
   private readLinks(): void {
+    this.turnsAwake = 0;
+    let changes = false;
     const complete = this.links.read((index, state) => {
+      changes = true;
       const at = this.ports.findIndex((port) => port.interfaceIndex === index);
       if (at >= 0) this.setState(at, state);
     });
-    if (complete) return;
-    this.ports.forEach((port, at) => {
-      const isUp = this.interfaces.isUp(port.interfaceName);
-      this.setState(at, isUp === undefined ? 'gone' : isUp ? 'up' : 'down');
-    });
+    if (complete && !changes) return;
+    for (const [at, port] of this.ports.entries()) {
+      if (!complete) this.setState(at, this.stateOf(port));
+      if (port.state === 'gone') this.reopen(at, port);
+    }
+  }
+
+  /** What the kernel says when asked. */
+  private stateOf({ interfaceName, interfaceIndex }: AfPacketPort): LinkState {
+    try {
+      const { index, isUp } = this.interfaces.properties(interfaceName);
+      return index !== interfaceIndex ? 'gone' : isUp ? 'up' : 'down';
+    } catch {
+      return 'gone';
+    }
   }
 
   private setState(at: number, state: LinkState): void {
     const port = this.ports[at]!;
     const before = port.state;
+    // Its sockets are dead, even if another interface gets its index.
+    if (before === 'gone') return;
     port.state = state;
-    // An interface that is gone does not come back under its index, and its socket would wake us up for ever.
+    // Its socket would wake us up for ever.
     if (state === 'gone') this.listen(at + 2, -1);
-    if (state !== before && before !== 'gone') this.onLink(port, state);
+    if (state !== before) this.events.onLink(port, state);
+  }
+
+  /** Puts a new port in place of one whose interface was deleted, when there is one of that name again. */
+  private reopen(at: number, old: AfPacketPort): void {
+    if (this.interfaces.isUp(old.interfaceName) === undefined) return;
+    let fresh: AfPacketPort;
+    try {
+      fresh = new AfPacketPort(this.libc, this.interfaces, old.interfaceName);
+    } catch (error) {
+      this.events.onReturnFailed(old, error as Error);
+      return;
+    }
+    old.close();
+    this.ports[at] = fresh;
+    for (const port of this.ports) {
+      port.removeKnownMemory(old.memory);
+      port.addKnownMemory(fresh.memory);
+    }
+    this.connect(fresh);
+    this.listen(at + 2, fresh.fd);
+    this.events.onReturn(old, fresh);
+    this.events.onLink(fresh, fresh.state);
   }
 
   private listen(at: number, fd: number): void {

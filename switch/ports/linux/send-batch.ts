@@ -62,6 +62,12 @@ export class SendBatch {
     this.known.set(buffer, address);
   }
 
+  /** Lets go of memory that no frame lies in any more. */
+  removeKnownMemory({ buffer }: KnownMemory): void {
+    this.known.delete(buffer);
+    this.lastBuffer = undefined;
+  }
+
   /** Frames that wait. */
   get length(): number {
     return this.count;

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Libc, loadLibc } from '../../../base/linux/libc.ts';
 import { AfPacketPort } from '../../../switch/ports/af-packet.ts';
@@ -34,6 +35,7 @@ describe.skipIf(reason !== undefined)(`a port on an interface${reason === undefi
   let loop: PortLoop;
   let received: Frame[];
   let changes: [string, LinkState][];
+  let failures: string[];
 
   beforeAll(async () => {
     libc = await loadLibc();
@@ -41,15 +43,28 @@ describe.skipIf(reason !== undefined)(`a port on an interface${reason === undefi
   });
   afterAll(() => interfaces.close());
 
-  beforeEach(() => {
+  const addInterfaces = (): void => {
     ip('link', 'add', A, 'mtu', String(MTU), 'type', 'veth', 'peer', 'name', B, 'mtu', String(MTU));
     for (const name of [A, B]) ip('link', 'set', name, 'addrgenmode', 'none', 'up');
+  };
+
+  beforeEach(() => {
+    addInterfaces();
     a = new AfPacketPort(libc, interfaces, A);
     b = new AfPacketPort(libc, interfaces, B);
     received = [];
     changes = [];
+    failures = [];
     b.onFrame = (frame) => received.push(frame.slice());
-    loop = new PortLoop(libc, interfaces, [a, b], (port, state) => changes.push([port.interfaceName, state]));
+    loop = new PortLoop(libc, interfaces, [a, b], {
+      onLink: (port, state) => changes.push([port.interfaceName, state]),
+      onReturn(old, fresh) {
+        fresh.onFrame = old.onFrame;
+        if (old === a) a = fresh;
+        else b = fresh;
+      },
+      onReturnFailed: (_, error) => failures.push(error.message),
+    });
     loop.start();
   });
   afterEach(async () => {
@@ -143,6 +158,34 @@ describe.skipIf(reason !== undefined)(`a port on an interface${reason === undefi
     a.flush();
     expect(a.statistics().sendFailed).toBeGreaterThan(0);
     expect(changes.filter(([name]) => name === B).map(([, state]) => state)).toEqual(['down', 'up', 'down', 'gone']);
+  });
+
+  it('takes interfaces again that were deleted and made anew, as often as they are', async () => {
+    for (let round = 1; round <= 3; round++) {
+      const before = [a, b];
+      ip('link', 'delete', A);
+      if (round > 1) await until(() => a.state === 'gone' && b.state === 'gone', 'deletion');
+      addInterfaces();
+      await until(() => !before.includes(a) && !before.includes(b) && a.state === 'up' && b.state === 'up', 'return');
+      a.send(frameOf(100 * round));
+      await until(() => received.length === round, 'arrival');
+    }
+    expect(received.map(({ length }) => length)).toEqual([100, 200, 300]);
+    expect(failures).toEqual([]);
+    expect(changes.filter(([name, state]) => name === B && state === 'gone')).toHaveLength(3);
+  });
+
+  it.skipIf(!existsSync('/dev/net/tun'))('does not take what has only the name of one that is gone', async () => {
+    ip('link', 'delete', A);
+    await until(() => a.state === 'gone' && b.state === 'gone', 'deletion');
+    // A tunnel is not Ethernet.
+    ip('tuntap', 'add', A, 'mode', 'tun');
+    await until(() => failures.length > 0, 'refusal');
+    expect(failures[0]).toMatch(/not Ethernet/);
+    expect(a.state).toBe('gone');
+    ip('tuntap', 'delete', A, 'mode', 'tun');
+    addInterfaces();
+    await until(() => a.state === 'up' && b.state === 'up', 'return');
   });
 
   it('says what is wrong with an interface', () => {

@@ -270,6 +270,21 @@ describe.skipIf(reason !== undefined)(title, { timeout: 60_000 }, () => {
     expect(running!.errors).toMatch(/the interface is gone/);
   });
 
+  it('takes an interface again that was deleted and made anew, and goes on counting', async () => {
+    hosts = [makeHost(1, '10.77.0.1/24'), makeHost(2, '10.77.0.2/24')];
+    const [one, two] = hosts as [Host, Host];
+    await start([...PATCH, ...ports()]);
+    ping(one, two, '-c', '3', '-i', '0.01');
+    removeHost(two);
+    hosts[1] = makeHost(2, '10.77.0.2/24');
+    // ARP is asked again until the switch has taken the interface.
+    ping(one, hosts[1]!, '-c', '5', '-i', '0.2');
+    const report = await running!.end('SIGTERM');
+    expect(report.ports.map(({ state }) => state)).toEqual(['up', 'up']);
+    expect(report.ports[1]!.framesReceived).toBeGreaterThanOrEqual(3 + 1);
+    expect(running!.errors).toMatch(/the interface is gone.*the interface is there again/s);
+  });
+
   it('says what is wrong before it starts, and exits with 2', async () => {
     hosts = [makeHost(1, '10.77.0.1/24')];
     const refused = async (options: readonly string[]): Promise<string> => {
