@@ -7,6 +7,7 @@ import { toAgentError } from './io/attachment.ts';
 import { RangeReader } from './io/range-client.ts';
 import { TransferDriver } from './io/transfer-driver.ts';
 import { type ReceiverEvent, TransferReceiver } from './protocol/receiver.ts';
+import { rejectionFields } from './protocol/rejections.ts';
 import type { ReportedTransfer, Status } from './status-reporter.ts';
 import type { ReceivingPayload } from './store/receiving.ts';
 import type { StoredPayload } from './store/store.ts';
@@ -150,7 +151,9 @@ export class Incoming implements ReportedTransfer {
         lostSymbols: BigInt(counters.lostSymbols),
         nacksSent: BigInt(counters.nacksSent),
         blocksDecoded: BigInt(counters.blocksDecoded),
-        packetsRejected: BigInt(counters.packetsRejected),
+        syncPackets: BigInt(counters.syncPackets),
+        packetsLate: BigInt(counters.packetsLate),
+        ...rejectionFields(counters),
         chunksVerified: BigInt(counters.chunksVerified),
         chunksFailed: BigInt(counters.chunksFailed),
         unicastBytes: BigInt(counters.unicastBytes),

@@ -6,6 +6,7 @@ import type { AgentCore } from './agent.ts';
 import { toAgentError } from './io/attachment.ts';
 import { TransferDriver } from './io/transfer-driver.ts';
 import type { PayloadReader } from './protocol/block-cache.ts';
+import { rejectionFields } from './protocol/rejections.ts';
 import { type SenderEvent, TransferSender } from './protocol/sender.ts';
 import type { ReportedTransfer, Status } from './status-reporter.ts';
 import { type FileSource, openFileSource } from './store/files.ts';
@@ -138,7 +139,8 @@ export class Outgoing implements ReportedTransfer {
         reportsReceived: BigInt(counters.reportsReceived),
         doneReceived: counters.doneReceived,
         rateBitsPerSecond: BigInt(Math.round(this.machine.rateBitsPerSecond(this.core.options.scheduler.nowUs()))),
-        packetsRejected: BigInt(counters.packetsRejected),
+        donesIgnored: BigInt(counters.donesIgnored),
+        ...rejectionFields(counters),
       },
     };
   }

@@ -12,11 +12,13 @@ import {
   decodeFabric,
   encodeFabric,
   FABRIC_HEADER_BYTES,
+  type FabricFault,
   type FabricHeader,
   type FabricPacket,
 } from '../../wire/fabric/header.ts';
 import { AskSchedule, MAX_TRIES } from './ask-schedule.ts';
 import { type LayoutParameters, StreamLayout } from './layout.ts';
+import { countRejection, noRejections, type Rejection, type RejectionCounters } from './rejections.ts';
 import { ResponseTime } from './response-time.ts';
 import { type AssemblyEvent, type PayloadSink, StreamAssembly } from './stream-assembly.ts';
 import { HeaderTemplate, MAX_NEED, type TransferIdentity } from './transfer.ts';
@@ -53,7 +55,7 @@ export type ReceiverEvent =
   | { readonly type: 'streamEnded'; readonly reason: 'closed' | 'idle' | 'deadline' };
 
 /** Counters of ../../wire/agent/schema.ts as plain numbers. */
-export interface ReceiverCounters {
+export interface ReceiverCounters extends RejectionCounters {
   dataPackets: number;
   repairPackets: number;
   repairUnneeded: number;
@@ -61,7 +63,9 @@ export interface ReceiverCounters {
   lostSymbols: number;
   nacksSent: number;
   blocksDecoded: number;
-  packetsRejected: number;
+  syncPackets: number;
+  /** Well-formed, but the stream had ended for this receiver. */
+  packetsLate: number;
   chunksVerified: number;
   chunksFailed: number;
   unicastBytes: number;
@@ -91,12 +95,14 @@ export class TransferReceiver {
     repairUnneeded: 0,
     duplicates: 0,
     nacksSent: 0,
-    packetsRejected: 0,
+    syncPackets: 0,
+    packetsLate: 0,
     chunksVerified: 0,
     chunksFailed: 0,
     unicastBytes: 0,
     unicastRequests: 0,
     reportsSent: 0,
+    ...noRejections(),
   };
   /** Blocks below this have been sent in full, as far as packets have told. */
   private ended = 0;
@@ -150,12 +156,15 @@ export class TransferReceiver {
    * @throws what the sink throws
    */
   handlePacket(nowUs: number, datagram: Uint8Array): void {
-    const packet = decodeFabric(datagram);
-    if (typeof packet === 'string' || !this.isWellFormed(packet)) {
-      this.tally.packetsRejected++;
+    const packet = this.examine(datagram);
+    if (typeof packet === 'string') {
+      countRejection(this.tally, packet);
       return;
     }
-    if (this.streamEnded || this.assembly.failed) return;
+    if (this.streamEnded || this.assembly.failed) {
+      this.tally.packetsLate++;
+      return;
+    }
     this.silentAtUs = nowUs + this.idleTimeoutUs;
     this.worstQueueLevel = Math.max(this.worstQueueLevel, packet.queueLevel);
     this.response.packetArrived(nowUs);
@@ -221,20 +230,27 @@ export class TransferReceiver {
     return this.events.shift();
   }
 
-  private isWellFormed(packet: FabricPacket): boolean {
-    const { layout } = this;
-    switch (packet.type) {
+  private examine(datagram: Uint8Array): FabricPacket | FabricFault | Rejection {
+    const packet = decodeFabric(datagram);
+    if (typeof packet === 'string') return packet;
+    const { headers, layout } = this;
+    const { type, block, symbol, payload } = packet;
+    switch (type) {
       case FABRIC_TYPE_DATA:
-        return (
-          this.headers.matches(packet, true) &&
-          packet.payload.length === layout.segmentLength(packet.block, packet.symbol)
-        );
-      case FABRIC_TYPE_REPAIR:
-        return this.headers.matches(packet, true) && packet.payload.length === layout.symbolBytes(packet.block);
-      case FABRIC_TYPE_SYNC:
-        return this.headers.matches(packet, false) && packet.block <= layout.blocks && packet.payload.length === 0;
+      case FABRIC_TYPE_REPAIR: {
+        const mismatch = headers.mismatch(packet, true);
+        if (mismatch !== undefined) return mismatch;
+        const length = type === FABRIC_TYPE_DATA ? layout.segmentLength(block, symbol) : layout.symbolBytes(block);
+        return payload.length === length ? packet : 'length';
+      }
+      case FABRIC_TYPE_SYNC: {
+        const mismatch = headers.mismatch(packet, false);
+        if (mismatch !== undefined) return mismatch;
+        if (block > layout.blocks) return 'block';
+        return payload.length === 0 ? packet : 'length';
+      }
       default:
-        return false;
+        return 'type';
     }
   }
 
@@ -256,6 +272,7 @@ export class TransferReceiver {
   }
 
   private handleSync(nowUs: number, packet: FabricPacket): void {
+    this.tally.syncPackets++;
     this.advance(nowUs, packet.block);
     if ((packet.flags & FABRIC_FLAG_CLOSED) !== 0) {
       this.endStream('closed');

@@ -15,6 +15,7 @@ import {
   encodeFabric,
   FABRIC_HEADER_BYTES,
   FABRIC_SYMBOLS,
+  type FabricFault,
   type FabricHeader,
   type FabricPacket,
 } from '../../wire/fabric/header.ts';
@@ -23,6 +24,7 @@ import { encodeSymbol } from '../fec/reed-solomon.ts';
 import { BlockCache, type PayloadReader } from './block-cache.ts';
 import { type LayoutParameters, StreamLayout } from './layout.ts';
 import { Pacer, RateControl, RepairShare } from './pacing.ts';
+import { countRejection, noRejections, type Rejection, type RejectionCounters } from './rejections.ts';
 import { RepairQueue } from './repair-queue.ts';
 import { SyncSchedule } from './sync-schedule.ts';
 import { HeaderTemplate, MAX_NEED, type TransferIdentity } from './transfer.ts';
@@ -64,7 +66,7 @@ export type SenderEvent =
   | { readonly type: 'closed'; readonly reason: CloseReason };
 
 /** Counters of ../../wire/agent/schema.ts as plain numbers. */
-export interface SenderCounters {
+export interface SenderCounters extends RejectionCounters {
   dataPackets: number;
   repairPackets: number;
   syncPackets: number;
@@ -73,7 +75,7 @@ export interface SenderCounters {
   nacksIgnored: number;
   reportsReceived: number;
   doneReceived: boolean;
-  packetsRejected: number;
+  donesIgnored: number;
 }
 
 /**
@@ -94,7 +96,8 @@ export class TransferSender {
     nacksIgnored: 0,
     reportsReceived: 0,
     doneReceived: false,
-    packetsRejected: 0,
+    donesIgnored: 0,
+    ...noRejections(),
   };
   private readonly headers: HeaderTemplate;
   private readonly cache: BlockCache;
@@ -167,9 +170,9 @@ export class TransferSender {
 
   /** Takes one datagram that arrived on the fabric port; anything malformed or foreign is counted and ignored. */
   handlePacket(nowUs: number, datagram: Uint8Array): void {
-    const packet = decodeFabric(datagram);
-    if (typeof packet === 'string' || !this.headers.matches(packet, packet.type === FABRIC_TYPE_NACK)) {
-      this.counters.packetsRejected++;
+    const packet = this.examine(datagram);
+    if (typeof packet === 'string') {
+      countRejection(this.counters, packet);
       return;
     }
     switch (packet.type) {
@@ -182,9 +185,6 @@ export class TransferSender {
       case FABRIC_TYPE_REPORT:
         this.counters.reportsReceived++;
         this.rate.onReport(nowUs, packet.epoch, packet.need);
-        break;
-      default:
-        this.counters.packetsRejected++;
     }
   }
 
@@ -232,6 +232,20 @@ export class TransferSender {
     return this.block === this.layout.blocks;
   }
 
+  private examine(datagram: Uint8Array): FabricPacket | FabricFault | Rejection {
+    const packet = decodeFabric(datagram);
+    if (typeof packet === 'string') return packet;
+    switch (packet.type) {
+      case FABRIC_TYPE_NACK:
+        return this.headers.mismatch(packet, true) ?? packet;
+      case FABRIC_TYPE_DONE:
+      case FABRIC_TYPE_REPORT:
+        return this.headers.mismatch(packet, false) ?? packet;
+      default:
+        return 'type';
+    }
+  }
+
   private handleNack(nowUs: number, packet: FabricPacket): void {
     this.counters.nacksReceived++;
     const need = Math.min(packet.need, packet.sourceSymbols);
@@ -241,7 +255,10 @@ export class TransferSender {
   }
 
   private handleDone(nowUs: number): void {
-    if (!this.expectDone || this.counters.doneReceived) return;
+    if (!this.expectDone || this.counters.doneReceived) {
+      this.counters.donesIgnored++;
+      return;
+    }
     this.counters.doneReceived = true;
     this.events.push({ type: 'done' });
     this.close(nowUs, 'done');

@@ -2,6 +2,7 @@ import { FABRIC_FLAG_LAST_BLOCK } from '../../p4/build/constants.ts';
 import type { FabricHeader, FabricPacket } from '../../wire/fabric/header.ts';
 import { splitObjectId } from '../../wire/fabric/object-id.ts';
 import type { StreamLayout } from './layout.ts';
+import type { Rejection } from './rejections.ts';
 
 /** What every packet of a transfer says it is part of. */
 export interface TransferIdentity {
@@ -48,17 +49,18 @@ export class HeaderTemplate {
     return { ...this.template, type, epoch, ...fields };
   }
 
-  /** Whether a packet belongs to this transfer and, if it is about a block, to a block as the layout has it. */
-  matches(packet: FabricPacket, aboutBlock: boolean): boolean {
+  /** Why a packet does not belong to this transfer or, if it is about a block, not to a block as the layout has it. */
+  mismatch(packet: FabricPacket, aboutBlock: boolean): Rejection | undefined {
     const own = this.template;
-    return (
-      packet.label === own.label &&
+    if (packet.label !== own.label) return 'label';
+    const isOfObject =
       packet.objectIdHigh === own.objectIdHigh &&
       packet.objectIdLow === own.objectIdLow &&
       packet.objectVersion === own.objectVersion &&
-      packet.baseVersion === own.baseVersion &&
-      (!aboutBlock ||
-        (packet.block < this.layout.blocks && packet.sourceSymbols === this.layout.sourceSymbols(packet.block)))
-    );
+      packet.baseVersion === own.baseVersion;
+    if (!isOfObject) return 'object';
+    if (!aboutBlock) return undefined;
+    if (packet.block >= this.layout.blocks) return 'block';
+    return packet.sourceSymbols === this.layout.sourceSymbols(packet.block) ? undefined : 'symbol';
   }
 }

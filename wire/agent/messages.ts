@@ -228,6 +228,15 @@ export interface SenderCounters {
   packetsRejected: bigint;
   parityAheadPackets: bigint;
   rttUs: number;
+  donesIgnored: bigint;
+  rejectedLength: bigint;
+  rejectedVersion: bigint;
+  rejectedType: bigint;
+  rejectedSymbol: bigint;
+  rejectedCrc: bigint;
+  rejectedLabel: bigint;
+  rejectedObject: bigint;
+  rejectedBlock: bigint;
 }
 
 /** ddf.agent.v1.ReceiverCounters */
@@ -246,4 +255,14 @@ export interface ReceiverCounters {
   unicastRequests: bigint;
   reportsSent: bigint;
   rttUs: number;
+  syncPackets: bigint;
+  packetsLate: bigint;
+  rejectedLength: bigint;
+  rejectedVersion: bigint;
+  rejectedType: bigint;
+  rejectedSymbol: bigint;
+  rejectedCrc: bigint;
+  rejectedLabel: bigint;
+  rejectedObject: bigint;
+  rejectedBlock: bigint;
 }

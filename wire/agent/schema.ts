@@ -269,6 +269,17 @@ message SenderCounters {
   uint64 parity_ahead_packets = 11;
   // Measured by probes and NACKs; 0 before that.
   uint32 rtt_us = 12;
+  // DONEs that nobody waited for, or not any more.
+  uint64 dones_ignored = 20;
+  // Of packets_rejected, by the first check that they did not pass.
+  uint64 rejected_length = 21;
+  uint64 rejected_version = 22;
+  uint64 rejected_type = 23;
+  uint64 rejected_symbol = 24;
+  uint64 rejected_crc = 25;
+  uint64 rejected_label = 26;
+  uint64 rejected_object = 27;
+  uint64 rejected_block = 28;
 }
 
 message ReceiverCounters {
@@ -289,5 +300,17 @@ message ReceiverCounters {
   uint64 reports_sent = 13;
   // Measured from NACK to repair; the estimate before that.
   uint32 rtt_us = 14;
+  uint64 sync_packets = 19;
+  // Well-formed ones after the stream had ended for this receiver.
+  uint64 packets_late = 20;
+  // Of packets_rejected, by the first check that they did not pass.
+  uint64 rejected_length = 21;
+  uint64 rejected_version = 22;
+  uint64 rejected_type = 23;
+  uint64 rejected_symbol = 24;
+  uint64 rejected_crc = 25;
+  uint64 rejected_label = 26;
+  uint64 rejected_object = 27;
+  uint64 rejected_block = 28;
 }
 `;
