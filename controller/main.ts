@@ -10,11 +10,13 @@ import type { P4Info } from '../wire/p4runtime/p4info-messages.ts';
 import { AgentServer } from './agents/agent-server.ts';
 import { type ApiServer, startApi } from './api/server.ts';
 import { DEFAULT_TENANT, Directory } from './directory/directory.ts';
+import { LossBook } from './execution/loss-watch.ts';
 import { Publisher } from './execution/publisher.ts';
 import { RangeTokens } from './execution/range-tokens.ts';
 import { RateBook } from './execution/rate-book.ts';
 import { Rollouts } from './execution/rollouts.ts';
 import { createService } from './execution/service.ts';
+import type { MulticastOptions } from './fabric/multicast.ts';
 import type { PortCount } from './fabric/port-counters.ts';
 import { type FleetConnection, SwitchFleet } from './fabric/switch-fleet.ts';
 import { SwitchConnection, type SwitchConnectionOptions } from './p4runtime/connection.ts';
@@ -54,6 +56,8 @@ export interface ControllerOptions {
   readonly trace?: NonNullable<ControllerService['trace']>;
   /** Milliseconds since 1970. Default `Date.now`. */
   readonly nowMs?: () => number;
+  /** Of ordinary multicast. */
+  readonly multicast?: MulticastOptions;
   /** How switches are connected to. Default: over gRPC. */
   readonly connect?: (options: SwitchConnectionOptions) => FleetConnection;
 }
@@ -114,6 +118,7 @@ function wire(options: ControllerOptions, store: Store): Controller {
     random: random.fork('switches'),
     nowMs,
     logger,
+    ...(options.multicast === undefined ? {} : { multicast: options.multicast }),
   });
   const receiverPorts = new Map<string, number>();
   const receiverPortOf = (host: string): number => receiverPorts.get(host) ?? RECEIVER_UDP_PORT_FIRST;
@@ -174,6 +179,7 @@ function wire(options: ControllerOptions, store: Store): Controller {
       rollouts: new RolloutStore(store),
       tokens: new RangeTokens(agents, random.fork(`tokens/${nowMs()}`)),
       rates: new RateBook(segmentBytes),
+      losses: new LossBook(),
       segmentBytes,
       eliminationUs: intervals.eliminationUs,
     },

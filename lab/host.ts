@@ -1,12 +1,38 @@
 import type { FabricHost, FabricSocket } from '../agents/io/fabric-socket.ts';
 import type { Scheduler, Timer } from '../base/clock.ts';
 import { DdfError } from '../base/errors.ts';
-import { ETHERTYPE_ARP, ETHERTYPE_IPV4, IP_PROTOCOL_ICMP, IP_PROTOCOL_UDP } from '../p4/build/constants.ts';
+import {
+  ETHERTYPE_ARP,
+  ETHERTYPE_IPV4,
+  IP_PROTOCOL_ICMP,
+  IP_PROTOCOL_IGMP,
+  IP_PROTOCOL_UDP,
+} from '../p4/build/constants.ts';
 import type { Frame, Port } from '../switch/ports/port.ts';
-import { formatIpv4, MAC_BROADCAST, parseIpv4, parseMac, writeMac } from '../wire/packet/addresses.ts';
+import {
+  formatIpv4,
+  isGroupMac,
+  isMulticastIpv4,
+  MAC_BROADCAST,
+  multicastMac,
+  parseIpv4,
+  parseMac,
+  writeMac,
+} from '../wire/packet/addresses.ts';
 import { ARP_BYTES, ARP_REPLY, ARP_REQUEST, type ArpPacket, emitArp, parseArp } from '../wire/packet/arp.ts';
 import { ETHERNET_HEADER_BYTES, emitEthernet, parseEthernet } from '../wire/packet/ethernet.ts';
 import { emitIcmp, ICMP_ECHO_REPLY, ICMP_ECHO_REQUEST, ICMP_HEADER_BYTES, parseIcmp } from '../wire/packet/icmp.ts';
+import {
+  ALL_ROUTERS_GROUP,
+  ALL_SYSTEMS_GROUP,
+  buildIgmpFrame,
+  CHANGE_TO_EXCLUDE_MODE,
+  CHANGE_TO_INCLUDE_MODE,
+  IGMPV3_ROUTERS_GROUP,
+  type IgmpMessage,
+  MODE_IS_EXCLUDE,
+  parseIgmp,
+} from '../wire/packet/igmp.ts';
 import { emitIpv4, IPV4_HEADER_BYTES, type Ipv4Packet, parseIpv4Packet } from '../wire/packet/ipv4.ts';
 import { buildUdpFrame, parseUdp, UDP_HEADER_BYTES } from '../wire/packet/udp.ts';
 
@@ -17,6 +43,8 @@ const ARP_TRIES = 30;
 /** Then the answer is asked for again; the old one is used meanwhile. */
 const ARP_LIFETIME_US = 60_000_000;
 const REPLY_TIME_TO_LIVE = 64;
+/** What a host says of itself about a group is said once more after this time: one of both may be lost (RFC 3376, 8.1 and 8.11). */
+const IGMP_REPEAT_US = 1_000_000;
 
 export interface VirtualHostProperties {
   readonly name: string;
@@ -40,9 +68,12 @@ export interface HostDrops {
   noGateway: number;
 }
 
+export type IgmpVersion = 1 | 2 | 3;
+
 /**
  * A host's network stack on one port: Ethernet, ARP (RFC 826) towards its gateway and for its own address, IPv4 without fragments, ICMP
- * echo replies, and UDP sockets without checksums (switches change what they would cover; received ones are checked).
+ * echo replies, UDP sockets without checksums (switches change what they would cover; received ones are checked), and multicast groups
+ * (RFC 1112) that all of its sockets are members of.
  */
 export class VirtualHost implements FabricHost {
   readonly name: string;
@@ -60,6 +91,9 @@ export class VirtualHost implements FabricHost {
   private readonly pending: Frame[] = [];
   private arpTimer: Timer | undefined;
   private readonly sockets = new Map<number, VirtualSocket>();
+  /** With the version of IGMP in which the host speaks of it. */
+  private readonly groups = new Map<number, IgmpVersion>();
+  private readonly igmpTimers = new Set<Timer>();
 
   constructor(port: Port, scheduler: Scheduler, properties: VirtualHostProperties) {
     this.name = properties.name;
@@ -92,6 +126,27 @@ export class VirtualHost implements FabricHost {
     return socket;
   }
 
+  /** Becomes a member of a multicast group. Harmless if it is one. */
+  joinGroup(group: string, version: IgmpVersion = 3): void {
+    const address = groupOf(group);
+    if (this.groups.has(address)) return;
+    this.groups.set(address, version);
+    this.sayTwice(() => this.groups.has(address) && this.report(address, CHANGE_TO_EXCLUDE_MODE));
+  }
+
+  /** Ends a membership; in version 1 without a word. Harmless if there is none. */
+  leaveGroup(group: string): void {
+    const address = groupOf(group);
+    const version = this.groups.get(address);
+    if (version === undefined || !this.groups.delete(address) || version === 1) return;
+    this.sayTwice(() => {
+      if (this.groups.has(address)) return;
+      const records = [{ type: CHANGE_TO_INCLUDE_MODE, group: address, sources: [] }];
+      if (version === 2) this.sendIgmp(ALL_ROUTERS_GROUP, { type: 'leave', group: address });
+      else this.sendIgmp(IGMPV3_ROUTERS_GROUP, { type: 'report of records', records });
+    });
+  }
+
   /** Whether the gateway's MAC address is known; asks for it if not. */
   resolveGateway(): boolean {
     if (this.gatewayMac === undefined) this.askForGateway(ARP_TRIES);
@@ -108,7 +163,9 @@ export class VirtualHost implements FabricHost {
   close(): void {
     this.port.onFrame = undefined;
     this.arpTimer?.cancel();
+    for (const timer of this.igmpTimers) timer.cancel();
     this.sockets.clear();
+    this.groups.clear();
     this.pending.length = 0;
   }
 
@@ -118,15 +175,39 @@ export class VirtualHost implements FabricHost {
         where: this.name,
         remedy: `At most ${this.mtuBytes - IPV4_HEADER_BYTES - UDP_HEADER_BYTES} bytes fit.`,
       });
+    const destination = ipOf(destinationIp);
+    const toGroup = isMulticastIpv4(destination);
     const endpoints = {
       sourceMac: this.macNumber,
-      destinationMac: 0,
+      destinationMac: toGroup ? multicastMac(destination) : 0,
       sourceIp: this.ipNumber,
-      destinationIp: ipOf(destinationIp),
+      destinationIp: destination,
       sourcePort,
       destinationPort,
     };
-    this.sendToGateway(buildUdpFrame(endpoints, payload));
+    const frame = buildUdpFrame(endpoints, payload);
+    if (toGroup) this.port.send(frame);
+    else this.sendToGateway(frame);
+  }
+
+  private sayTwice(say: () => void): void {
+    say();
+    const timer = this.scheduler.at(this.scheduler.nowUs() + IGMP_REPEAT_US, () => {
+      this.igmpTimers.delete(timer);
+      say();
+    });
+    this.igmpTimers.add(timer);
+  }
+
+  private report(group: number, recordType: number): void {
+    const version = this.groups.get(group)!;
+    const records = [{ type: recordType, group, sources: [] }];
+    if (version === 3) this.sendIgmp(IGMPV3_ROUTERS_GROUP, { type: 'report of records', records });
+    else this.sendIgmp(group, { type: 'report', version, group });
+  }
+
+  private sendIgmp(destinationIp: number, message: IgmpMessage): void {
+    this.port.send(buildIgmpFrame({ sourceMac: this.macNumber, sourceIp: this.ipNumber, destinationIp }, message));
   }
 
   /** Fills in the destination address, now or as soon as it is known. */
@@ -171,7 +252,7 @@ export class VirtualHost implements FabricHost {
     const ethernet = parseEthernet(frame);
     if (typeof ethernet === 'string') {
       this.drops.malformed++;
-    } else if (ethernet.destination !== this.macNumber && ethernet.destination !== MAC_BROADCAST) {
+    } else if (ethernet.destination !== this.macNumber && !isGroupMac(ethernet.destination)) {
       this.drops.notForUs++;
     } else if (ethernet.etherType === ETHERTYPE_IPV4) {
       this.receiveIpv4(ethernet.payload);
@@ -213,7 +294,9 @@ export class VirtualHost implements FabricHost {
     const packet = parseIpv4Packet(bytes);
     if (typeof packet === 'string' || packet.isFragment) {
       this.drops.malformed++;
-    } else if (packet.destination !== this.ipNumber) {
+    } else if (packet.protocol === IP_PROTOCOL_IGMP && packet.destination === ALL_SYSTEMS_GROUP) {
+      this.receiveQuery(packet);
+    } else if (packet.destination !== this.ipNumber && !this.groups.has(packet.destination)) {
       this.drops.notForUs++;
     } else if (packet.protocol === IP_PROTOCOL_UDP) {
       this.receiveUdp(packet);
@@ -235,13 +318,22 @@ export class VirtualHost implements FabricHost {
     else socket.onDatagram?.(datagram.payload, formatIpv4(packet.source), datagram.sourcePort);
   }
 
+  /** Answered at once: there is nobody on this link to share the answer with. */
+  private receiveQuery(packet: Ipv4Packet): void {
+    const message = parseIgmp(packet.payload);
+    if (typeof message === 'string') this.drops.malformed++;
+    else if (message.type !== 'query') this.drops.notForUs++;
+    else for (const group of this.groups.keys()) this.report(group, MODE_IS_EXCLUDE);
+  }
+
   private receiveIcmp(packet: Ipv4Packet): void {
     const message = parseIcmp(packet.payload);
     if (typeof message === 'string') {
       this.drops.malformed++;
       return;
     }
-    if (message.type !== ICMP_ECHO_REQUEST) {
+    // Many would answer a question to a group.
+    if (message.type !== ICMP_ECHO_REQUEST || packet.destination !== this.ipNumber) {
       this.drops.notForUs++;
       return;
     }
@@ -298,6 +390,13 @@ function macOf(text: string): number {
   const mac = parseMac(text);
   if (mac === undefined) throw new DdfError('INVALID_OPTION', `'${text}' is not a MAC address`);
   return mac;
+}
+
+function groupOf(text: string): number {
+  const group = parseIpv4(text);
+  if (group === undefined || !isMulticastIpv4(group))
+    throw new DdfError('INVALID_OPTION', `'${text}' is not an IPv4 multicast address`);
+  return group;
 }
 
 function ipOf(text: string): number {

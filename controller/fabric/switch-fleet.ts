@@ -2,17 +2,20 @@ import type { Scheduler, Timer } from '../../base/clock.ts';
 import { DdfError, toDdfError } from '../../base/errors.ts';
 import type { Logger } from '../../base/logger.ts';
 import type { Random } from '../../base/random.ts';
-import { DROP_NONE, DROP_REASON_NAMES } from '../../p4/build/constants.ts';
+import { DROP_NONE, DROP_REASON_NAMES, PUNT_REASON_IGMP } from '../../p4/build/constants.ts';
 import type { Entity } from '../../wire/p4runtime/messages.ts';
+import { P4InfoIndex } from '../../wire/p4runtime/p4info-index.ts';
 import type { SwitchConnection, SwitchConnectionOptions } from '../p4runtime/connection.ts';
 import { electionIdAt } from '../p4runtime/election.ts';
 import type { Pipeline } from '../p4runtime/pipeline.ts';
 import { Reconciler } from '../reconcile/reconciler.ts';
 import type { SwitchView } from '../service.ts';
+import { EntityFactory } from '../tables/entities.ts';
 import { DROP_COUNTER } from '../tables/telemetry.ts';
 import type { FabricGraph } from '../topology/graph.ts';
 import { createNeighbourResponder } from '../topology/neighbours.ts';
 import { arpGreeting } from './greeting.ts';
+import { type MulticastOptions, MulticastRouting } from './multicast.ts';
 import { cellsOf, PORT_COUNTERS, type PortCount, portCounts } from './port-counters.ts';
 
 /** What the fleet needs of a connection to a switch. */
@@ -45,6 +48,8 @@ export interface SwitchFleetOptions {
   /** Milliseconds since 1970. */
   readonly nowMs: () => number;
   readonly logger: Logger;
+  /** Of ordinary multicast. */
+  readonly multicast?: MulticastOptions;
 }
 
 interface Member {
@@ -67,6 +72,8 @@ const DROPS_INTERVAL_US = 2_000_000;
 
 /** All switches: what they have to hold, whether they do, what they counted, and answers to what they punt. */
 export class SwitchFleet {
+  /** Groups of ordinary multicast that hosts have joined. */
+  readonly multicast: MulticastRouting;
   private readonly options: SwitchFleetOptions;
   private readonly members = new Map<string, Member>();
   private timer: Timer | undefined;
@@ -74,6 +81,19 @@ export class SwitchFleet {
 
   constructor(options: SwitchFleetOptions) {
     this.options = options;
+    const { graph, scheduler, logger } = options;
+    this.multicast = new MulticastRouting({
+      ...options.multicast,
+      graph,
+      factory: new EntityFactory(new P4InfoIndex(options.pipeline.p4info)),
+      scheduler,
+      logger,
+      switches: {
+        want: (owner, entities) => this.want(owner, entities),
+        withdraw: (owner) => this.withdraw(owner),
+        send: (name, port, frame) => this.require(name).connection.sendPacket(frame, { egress_port: BigInt(port) }),
+      },
+    });
     for (const node of options.graph.topology.switches)
       this.members.set(node.name, this.join(node.name, node.deviceId));
   }
@@ -132,6 +152,20 @@ export class SwitchFleet {
     }
   }
 
+  /** Makes switches hold what an owner wants, each of them now or when it is there. @throws DdfError TABLE_FULL; then the owner wants nothing any more */
+  want(owner: string, entities: ReadonlyMap<string, readonly Entity[]>): void {
+    try {
+      for (const [name, wanted] of entities) this.require(name).reconciler.setDesired(owner, wanted);
+    } catch (error) {
+      this.withdraw(owner);
+      throw error;
+    }
+    for (const name of entities.keys())
+      this.require(name)
+        .reconciler.converge()
+        .catch(() => {});
+  }
+
   /** Takes what an owner wanted out again. Resolves when no switch holds it; switches that are away have to come back for that. */
   async remove(owner: string): Promise<void> {
     await Promise.all(
@@ -184,6 +218,7 @@ export class SwitchFleet {
   stop(): void {
     this.stopped = true;
     this.timer?.cancel();
+    this.multicast.stop();
     for (const { connection, reconciler } of this.members.values()) {
       reconciler.close();
       connection.close();
@@ -229,6 +264,7 @@ export class SwitchFleet {
     });
     reconciler.onEvent((event) => {
       if (event.type === 'converged') {
+        if (!member.converged) this.multicast.switchReady(name);
         member.converged = true;
         member.failure = undefined;
       } else if (event.type === 'failed') {
@@ -245,6 +281,10 @@ export class SwitchFleet {
     connection.onPacket = ({ payload, metadata }) => {
       const { ingress_port: port, reason } = metadata;
       if (port === undefined || reason === undefined) return;
+      if (Number(reason) === PUNT_REASON_IGMP) {
+        this.multicast.receive(name, Number(port), payload);
+        return;
+      }
       const reply = responder.answer(payload, Number(port), Number(reason));
       if (reply !== undefined) connection.sendPacket(reply, { egress_port: port });
     };

@@ -7,7 +7,7 @@ import { routesOf } from '../topology/routes.ts';
 import type { Tree } from '../topology/trees.ts';
 import { ADMITTED_TYPES, type ControlRate, controlMeter, DEFAULT_CONTROL_RATE, permit, portRole } from './admission.ts';
 import type { EntityFactory } from './entities.ts';
-import { puntArp, puntIcmp, route } from './forwarding.ts';
+import { DEFAULT_PUNT_RATE, type PuntRate, puntArp, puntIcmp, puntIgmp, puntMeter, route } from './forwarding.ts';
 import { DEFAULT_REPAIR_INTERVALS, type RepairIntervals, repairIntervals } from './repair.ts';
 import { egressRole, hostRewrites } from './replicas.ts';
 import { switchIdentity } from './tagging.ts';
@@ -22,6 +22,8 @@ export interface BaseStateOptions {
   readonly intervals?: RepairIntervals;
   /** Limit of control packets for every host port. Default: {@link DEFAULT_CONTROL_RATE}. */
   readonly controlRate?: ControlRate;
+  /** Limit of what comes up to the controller, for every port. Default: {@link DEFAULT_PUNT_RATE}. */
+  readonly puntRate?: PuntRate;
 }
 
 /** What a switch needs whether or not anything is being transferred: roles, bits, routes, punts, rewrites, admission. */
@@ -47,6 +49,7 @@ export function baseState(
       portRole(factory, port, role),
       portBit(factory, port, bits.get(port)!),
       egressRole(factory, port, role, bits.get(port)!),
+      puntMeter(factory, port, options.puntRate ?? DEFAULT_PUNT_RATE),
     ]),
     ...hosts.flatMap((host) => [
       ...hostRewrites(factory, host, receiverPortOf(host)),
@@ -56,7 +59,7 @@ export function baseState(
       controlMeter(factory, host.port, controlRate),
     ]),
     ...routesOf(graph, switchName).map((entry) => route(factory, entry)),
-    ...(hosts.length > 0 ? [puntArp(factory)] : []),
+    ...(hosts.length > 0 ? [puntArp(factory), puntIgmp(factory)] : []),
     puntIcmp(factory, own.ip),
   ];
 }

@@ -9,11 +9,13 @@ import { createRandom } from '../../base/random.ts';
 import { type Controller, createController } from '../../controller/main.ts';
 import type { RolloutEvent, RolloutView } from '../../controller/service.ts';
 import { readFabricProgram } from '../../lab/p4-program.ts';
-import { DROP_UNKNOWN_LABEL, PUNT_REASON_ARP } from '../../p4/build/constants.ts';
+import { DROP_UNKNOWN_LABEL, ETHERTYPE_ARP, PUNT_REASON_ARP, PUNT_REASON_IGMP } from '../../p4/build/constants.ts';
 import { type Hello, type Request, TransferState } from '../../wire/agent/messages.ts';
 import { MAC_BROADCAST, parseIpv4, parseMac } from '../../wire/packet/addresses.ts';
 import { ARP_BYTES, ARP_REQUEST, emitArp, parseArp } from '../../wire/packet/arp.ts';
 import { ETHERNET_HEADER_BYTES, emitEthernet } from '../../wire/packet/ethernet.ts';
+import { buildIgmpFrame } from '../../wire/packet/igmp.ts';
+import { readUint16 } from '../../wire/packet/integers.ts';
 import type { MessageInput } from '../../wire/proto.ts';
 import { FakeAgent, helloOf } from './agents/fake-agent.ts';
 import { FakeSwitch } from './fabric/fake-switch.ts';
@@ -97,6 +99,11 @@ async function follow(id: string, until: (event: RolloutEvent) => boolean = () =
   const signal = new AbortController().signal;
   for await (const event of controller.service.rolloutEvents(id, 0, signal)) if (until(event)) break;
   return controller.service.rollout(id);
+}
+
+/** What a switch was given to send, apart from the queries that it sends to its hosts from the beginning. */
+function sentBy(name: string): FakeSwitch['sent'] {
+  return switches.get(name)!.sent.filter(({ payload }) => readUint16(payload, 12) === ETHERTYPE_ARP);
 }
 
 function installedTransfers(): string[] {
@@ -467,18 +474,41 @@ describe('switches', () => {
     const metadata = { ingress_port: BigInt(host.port), reason: BigInt(PUNT_REASON_ARP) };
     const fake = switches.get('leaf1')!;
     fake.onPacket!({ payload: frame, metadata });
-    expect(fake.sent.map((p) => p.metadata)).toEqual([{ egress_port: BigInt(host.port) }]);
+    expect(sentBy('leaf1').map((p) => p.metadata)).toEqual([{ egress_port: BigInt(host.port) }]);
     fake.onPacket!({ payload: new Uint8Array(5), metadata });
-    expect(fake.sent).toHaveLength(1);
+    expect(sentBy('leaf1')).toHaveLength(1);
+  });
+
+  it('asks hosts for the groups that they listen to, and has switches replicate those', async () => {
+    const host = topology.hosts.find((h) => h.name === 'gpu01')!;
+    const leaf = switches.get('leaf1')!;
+    await eventually(() => leaf.sent.some(({ metadata }) => metadata.egress_port === BigInt(host.port)));
+    const say = (type: 'report' | 'leave'): void => {
+      const frame = buildIgmpFrame(
+        { sourceMac: parseMac(host.mac)!, sourceIp: parseIpv4(host.ip)!, destinationIp: 0xef010203 },
+        type === 'report' ? { type, version: 2, group: 0xef010203 } : { type, group: 0xef010203 },
+      );
+      const metadata = { ingress_port: BigInt(host.port), reason: BigInt(PUNT_REASON_IGMP) };
+      leaf.onPacket!({ payload: frame, metadata });
+    };
+    const table = program.index.tables.require('ip_multicast').id;
+    const entries = (): number => [...switches.values()].flatMap((s) => s.keys(`table entry ${table} `)).length;
+    say('report');
+    // All leaves, and one of the spines between them.
+    const leaves = topology.switches.filter(({ layer }) => layer === 'leaf').length;
+    await eventually(() => entries() === leaves + 1);
+    say('leave');
+    await eventually(() => entries() === 0);
+    expect(leaf.keys('multicast group')).toEqual([]);
   });
 
   it('tells a host that attaches who its gateway is', async () => {
     await attach('gpu01');
-    const fake = switches.get('leaf1')!;
-    expect(fake.sent.map((p) => p.metadata)).toEqual([
+    const sent = sentBy('leaf1');
+    expect(sent.map((p) => p.metadata)).toEqual([
       { egress_port: BigInt(topology.hosts.find((h) => h.name === 'gpu01')!.port) },
     ]);
-    const arp = parseArp(fake.sent[0]!.payload.subarray(ETHERNET_HEADER_BYTES));
+    const arp = parseArp(sent[0]!.payload.subarray(ETHERNET_HEADER_BYTES));
     const leaf = topology.switches.find((s) => s.name === 'leaf1')!;
     expect(arp).toMatchObject({ operation: ARP_REQUEST, senderIp: parseIpv4(leaf.ip), senderMac: parseMac(leaf.mac) });
   });

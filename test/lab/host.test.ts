@@ -2,10 +2,18 @@ import { describe, expect, test } from 'vitest';
 import { VirtualScheduler } from '../../base/clock.ts';
 import { VirtualHost } from '../../lab/host.ts';
 import { Wire } from '../../switch/ports/wire.ts';
-import { formatMac, parseIpv4, parseMac } from '../../wire/packet/addresses.ts';
+import { formatIpv4, formatMac, multicastMac, parseIpv4, parseMac } from '../../wire/packet/addresses.ts';
 import { ARP_REPLY, ARP_REQUEST, emitArp, parseArp } from '../../wire/packet/arp.ts';
 import { ETHERNET_HEADER_BYTES, emitEthernet, parseEthernet } from '../../wire/packet/ethernet.ts';
 import { emitIcmp, parseIcmp } from '../../wire/packet/icmp.ts';
+import {
+  ALL_SYSTEMS_GROUP,
+  buildIgmpFrame,
+  CHANGE_TO_EXCLUDE_MODE,
+  CHANGE_TO_INCLUDE_MODE,
+  MODE_IS_EXCLUDE,
+  parseIgmp,
+} from '../../wire/packet/igmp.ts';
 import { emitIpv4, parseIpv4Packet } from '../../wire/packet/ipv4.ts';
 import { buildUdpFrame, parseUdp } from '../../wire/packet/udp.ts';
 
@@ -179,6 +187,109 @@ describe('UDP', () => {
     const socket = host.openSocket(56832);
     expect(() => socket.send('10.2.1.7', 1, new Uint8Array(1473))).toThrow(/At most|does not fit/);
     socket.send('10.2.1.7', 1, new Uint8Array(1472));
+  });
+});
+
+describe('multicast', () => {
+  const GROUP = '239.1.2.3';
+  const igmpOf = (frame: Uint8Array) => {
+    const ethernet = parseEthernet(frame);
+    if (typeof ethernet === 'string') throw new Error(ethernet);
+    const packet = parseIpv4Packet(ethernet.payload);
+    if (typeof packet === 'string') throw new Error(packet);
+    const { source, destination, timeToLive } = packet;
+    return [
+      formatMac(ethernet.destination),
+      formatIpv4(source),
+      formatIpv4(destination),
+      timeToLive,
+      parseIgmp(packet.payload),
+    ];
+  };
+  const records = (type: number) => ({
+    type: 'report of records',
+    records: [{ type, group: parseIpv4(GROUP), sources: [] }],
+  });
+
+  test('a host joins and leaves by version 3, twice in case one is lost', () => {
+    const { scheduler, host, seen } = bench();
+    host.joinGroup(GROUP);
+    host.joinGroup(GROUP);
+    scheduler.runUntil(5_000_000);
+    host.leaveGroup(GROUP);
+    host.leaveGroup(GROUP);
+    scheduler.runUntil(10_000_000);
+    expect(seen.map(igmpOf)).toEqual(
+      [CHANGE_TO_EXCLUDE_MODE, CHANGE_TO_EXCLUDE_MODE, CHANGE_TO_INCLUDE_MODE, CHANGE_TO_INCLUDE_MODE].map((type) => [
+        '01:00:5e:00:00:16',
+        HOST.ip,
+        '224.0.0.22',
+        1,
+        records(type),
+      ]),
+    );
+    expect(() => host.joinGroup('10.1.1.1')).toThrow(/not an IPv4 multicast address/);
+  });
+
+  test('a host joins and leaves by the earlier versions', () => {
+    const { scheduler, host, seen } = bench();
+    host.joinGroup('239.1.2.1', 1);
+    host.joinGroup('239.1.2.2', 2);
+    host.leaveGroup('239.1.2.1');
+    host.leaveGroup('239.1.2.2');
+    scheduler.runUntil(500_000);
+    expect(seen.map(igmpOf).map((fields) => fields.slice(2))).toEqual([
+      ['239.1.2.1', 1, { type: 'report', version: 1, group: parseIpv4('239.1.2.1') }],
+      ['239.1.2.2', 1, { type: 'report', version: 2, group: parseIpv4('239.1.2.2') }],
+      ['224.0.0.2', 1, { type: 'leave', group: parseIpv4('239.1.2.2') }],
+    ]);
+    // Nothing that is no longer true is repeated.
+    scheduler.runUntil(5_000_000);
+    expect(seen).toHaveLength(4);
+  });
+
+  test('a host answers queries, and only queries', () => {
+    const { scheduler, wire, host, seen } = bench();
+    host.joinGroup(GROUP);
+    scheduler.runUntil(5_000_000);
+    seen.length = 0;
+    const from = { sourceMac: GATEWAY_MAC, sourceIp: GATEWAY_IP, destinationIp: ALL_SYSTEMS_GROUP };
+    const none = { suppress: false, robustness: 0, intervalSeconds: 0, sources: [] };
+    wire.b.send(buildIgmpFrame(from, { type: 'query', version: 2, group: 0, maxResponseTenths: 1, ...none }));
+    wire.b.send(buildIgmpFrame(from, { type: 'leave', group: 0 }));
+    const damaged = buildIgmpFrame(from, { type: 'leave', group: 0 });
+    damaged[38]! ^= 1;
+    wire.b.send(damaged);
+    scheduler.runUntil(6_000_000);
+    expect(seen.map(igmpOf)).toEqual([['01:00:5e:00:00:16', HOST.ip, '224.0.0.22', 1, records(MODE_IS_EXCLUDE)]]);
+    expect(host.drops).toMatchObject({ notForUs: 1, malformed: 1 });
+  });
+
+  test('datagrams of groups reach the sockets of members, and go out to the group without a gateway', () => {
+    const { scheduler, wire, host, seen } = bench();
+    const heard: number[] = [];
+    const socket = host.openSocket(5000);
+    socket.onDatagram = (payload) => heard.push(payload[0]!);
+    const say = (byte: number): void => {
+      const addresses = { sourceMac: GATEWAY_MAC, sourceIp: FAR_IP, sourcePort: 1, destinationPort: 5000 };
+      const group = parseIpv4(GROUP)!;
+      const to = { destinationIp: group, destinationMac: multicastMac(group) };
+      wire.b.send(buildUdpFrame({ ...addresses, ...to }, Uint8Array.of(byte)));
+      scheduler.runUntil(scheduler.nowUs() + 1000);
+    };
+    say(1);
+    host.joinGroup(GROUP);
+    say(2);
+    host.leaveGroup(GROUP);
+    say(3);
+    expect(heard).toEqual([2]);
+    seen.length = 0;
+    socket.send(GROUP, 5000, Uint8Array.of(9));
+    scheduler.runUntil(scheduler.nowUs() + 1000);
+    expect(seen.map((frame) => formatMac((parseEthernet(frame) as { destination: number }).destination))).toEqual([
+      '01:00:5e:01:02:03',
+    ]);
+    host.close();
   });
 });
 
