@@ -80,6 +80,32 @@ export interface RolloutRequest {
   servers: string[] | 'all';
   /** Seconds from now after which what is missing is read by unicast. Default 120. */
   deadlineSeconds?: number;
+  /** Default: all, within 20 s. */
+  start?: StartRule;
+  /** Default: all. */
+  end?: EndRule;
+}
+
+/**
+ * When a sender starts. `all`: as soon as every receiver that is attached is ready; `quorum`: as soon as `servers` of its receivers are; `deadline`:
+ * when `withinSeconds` have passed, or everybody is ready, attached or not. After `withinSeconds` it starts with those who are ready, whatever the rule.
+ */
+export interface StartRule {
+  rule: 'all' | 'quorum' | 'deadline';
+  /** Only with `quorum`, and needed there. */
+  servers?: number;
+  /** Default 20. */
+  withinSeconds?: number;
+}
+
+/**
+ * What a rollout wants before it activates. `all`: every server has proved the version; one that cannot makes the rollout fail. `quorum`: `servers` have;
+ * the others are let go. `deadline`: whoever has at the deadline; the others are let go. Who was let go is listed as failed, with the reason.
+ */
+export interface EndRule {
+  rule: 'all' | 'quorum' | 'deadline';
+  /** Only with `quorum`, and needed there. */
+  servers?: number;
 }
 
 export interface ObjectView {
@@ -162,15 +188,18 @@ export interface PlanCohort {
   mechanism: Mechanism;
   /** Null for the cohort that is current. */
   payload: { base: number | null; sizeBytes: number } | null;
+  /** Who sends, or, by unicast, whom the servers read from by range; the first one where there are several. */
   source: string | null;
-  tree: PlanTree | null;
+  /** The parts that the payload is sent in, each over a tree of its own; none by unicast. */
+  stripes: PlanStripe[];
   predictedSeconds: Estimate | null;
   reasons: string[];
   /** What else was possible, and why it was not taken. */
   rejected: { alternative: string; reason: string; bytes: number }[];
 }
 
-export interface PlanTree {
+export interface PlanStripe {
+  source: string;
   /** Switches from the source's on, in breadth-first order. */
   switches: string[];
   /** Directed switch-to-switch links that carry the payload once. */

@@ -76,8 +76,24 @@ export const rolloutBody = record(
       maximum: 86400,
       description: 'After this what is missing is read by unicast. Default 120',
     },
+    start: record(
+      {
+        rule: oneOf('all', 'quorum', 'deadline'),
+        servers: { type: 'integer', minimum: 1 },
+        withinSeconds: { type: 'number', exclusiveMinimum: 0, maximum: 86400 },
+      },
+      ['servers', 'withinSeconds'],
+      {
+        description:
+          'When senders start: all attached receivers are ready, "servers" of them are, or "withinSeconds" (default 20) have passed',
+      },
+    ),
+    end: record({ rule: oneOf('all', 'quorum', 'deadline'), servers: { type: 'integer', minimum: 1 } }, ['servers'], {
+      description:
+        'What the rollout wants before it activates: every server has the version, "servers" have, or whoever has at the deadline',
+    }),
   },
-  ['deadlineSeconds'],
+  ['deadlineSeconds', 'start', 'end'],
 );
 
 export const objectParams = record({ name: objectName });
@@ -159,8 +175,13 @@ export const planView = record({
       mechanism: oneOf('none', 'multicast', 'unicast'),
       payload: nullable(record({ base: nullable(count), sizeBytes: count })),
       source: nullable(text),
-      tree: nullable(
-        record({ switches: list(text), coreLinks: list(record({ from: text, to: text })), hostLinks: count }),
+      stripes: list(
+        record({
+          source: text,
+          switches: list(text),
+          coreLinks: list(record({ from: text, to: text })),
+          hostLinks: count,
+        }),
       ),
       predictedSeconds: nullable(estimate),
       reasons: list(text),

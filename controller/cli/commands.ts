@@ -3,12 +3,14 @@ import { type Command, InvalidArgumentError } from 'commander';
 import { DdfError } from '../../base/errors.ts';
 import { planText } from '../planner/plan-text.ts';
 import type {
+  EndRule,
   HolderView,
   ObjectView,
   PacketTraceView,
   Plan,
   RolloutRequest,
   RolloutView,
+  StartRule,
   SwitchView,
   TraceRequest,
   VersionView,
@@ -52,6 +54,21 @@ function secondsArgument(text: string): number {
 function wholeArgument(text: string): number {
   if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError('It is a whole number.');
   return Number(text);
+}
+
+const RULE = /^(?:(all|deadline)|(quorum):([1-9]\d{0,8}))$/;
+
+function endArgument(text: string): EndRule {
+  const match = RULE.exec(text);
+  if (match === null) throw new InvalidArgumentError('A rule is all, deadline, or quorum:N with a number of servers.');
+  const rule = (match[1] ?? match[2]) as EndRule['rule'];
+  return { rule, ...(match[3] === undefined ? {} : { servers: Number(match[3]) }) };
+}
+
+function startArgument(text: string): StartRule {
+  const [rule, seconds, ...rest] = text.split('@');
+  if (rest.length > 0) throw new InvalidArgumentError('Seconds follow the rule once, as in quorum:10@30.');
+  return { ...endArgument(rule!), ...(seconds === undefined ? {} : { withinSeconds: secondsArgument(seconds) }) };
 }
 
 interface TraceOptions {
@@ -145,7 +162,13 @@ export function registerCommands(program: Command, output: Output): void {
       .option('--servers <names>', 'comma-separated server names (default: all)', (text: string) =>
         text.split(',').filter((server) => server !== ''),
       )
-      .option('--deadline <seconds>', 'after this, what is missing is read by unicast (default: 120)', secondsArgument);
+      .option('--deadline <seconds>', 'after this, what is missing is read by unicast (default: 120)', secondsArgument)
+      .option(
+        '--start <rule>',
+        'when senders start: all, quorum:N or deadline, each with @SECONDS (default: all@20)',
+        startArgument,
+      )
+      .option('--end <rule>', 'what the rollout wants: all, quorum:N or deadline (default: all)', endArgument);
 
   rolloutCommand('plan', 'show what a rollout would do, and why; nothing is changed').action(
     async (object: string, version: number, options: Common & Targets) => {
@@ -223,18 +246,22 @@ export function registerCommands(program: Command, output: Output): void {
 interface Targets {
   servers?: string[];
   deadline?: number;
+  start?: StartRule;
+  end?: EndRule;
 }
 
 function versionsPath(object: string): string {
   return `/v1/objects/${encodeURIComponent(object)}/versions`;
 }
 
-function rolloutRequest(object: string, version: number, { servers, deadline }: Targets): RolloutRequest {
+function rolloutRequest(object: string, version: number, { servers, deadline, start, end }: Targets): RolloutRequest {
   return {
     object,
     version,
     servers: servers ?? 'all',
     ...(deadline === undefined ? {} : { deadlineSeconds: deadline }),
+    ...(start === undefined ? {} : { start }),
+    ...(end === undefined ? {} : { end }),
   };
 }
 

@@ -8,6 +8,7 @@ import type { RolloutStore } from '../store/rollout-store.ts';
 import type { EntityFactory } from '../tables/entities.ts';
 import type { TransferSlots } from '../tables/slots.ts';
 import type { FabricGraph } from '../topology/graph.ts';
+import type { LossBook } from './loss-watch.ts';
 import type { RangeTokens } from './range-tokens.ts';
 import type { RateBook } from './rate-book.ts';
 
@@ -27,6 +28,7 @@ export interface ExecutionContext {
   readonly rollouts: RolloutStore;
   readonly tokens: RangeTokens;
   readonly rates: RateBook;
+  readonly losses: LossBook;
   /** Bytes of a payload in one packet. */
   readonly segmentBytes: number;
   /** The switches' elimination interval. */

@@ -65,9 +65,9 @@ export function transferViews(rollout: Rollout, counters: RolloutRecord['counter
   const trees = rollout.transfers.map(
     (transfer): TransferView => ({
       ...common(transfer.label, transfer.base),
-      source: transfer.source,
+      source: transfer.tree.source,
       state: phaseView(transfer.phase),
-      ...members(transfer.label),
+      ...members(transfer.receive),
       payloadBytes: transfer.payloadBytes,
       ...(counters[transfer.label] ?? NO_TOTALS),
     }),

@@ -4,7 +4,7 @@ import { type ObjectVersion, TransferState, type TransferStatus } from '../../wi
 import type { AttachedAgent } from '../agents/hello.ts';
 import type { ClaimOutcome } from '../directory/directory.ts';
 import { makePlan } from '../planner/planner.ts';
-import { deadlineOf } from '../planner/request.ts';
+import { deadlineOf, rulesOf } from '../planner/request.ts';
 import type { ExecutablePlan, FabricState } from '../planner/types.ts';
 import { createRollout, labelsNeeded, limitsFor } from '../rollout/create.ts';
 import { hasEnded, isSettled, verifiedCount } from '../rollout/types.ts';
@@ -50,6 +50,7 @@ export class Rollouts {
   start(request: RolloutRequest): RolloutView {
     const { context } = this;
     const plan = this.plan(request);
+    const rules = rulesOf(request, plan.view.targets);
     const targets = plan.view.cohorts.flatMap((cohort) => cohort.servers);
     for (const runner of this.running.values()) {
       if (runner.plan.objectId !== plan.objectId) continue;
@@ -68,7 +69,9 @@ export class Rollouts {
       id: `r${this.random.uint32().toString(16).padStart(8, '0')}`,
       plan,
       firstLabel: context.labels.takeLabels(labelsNeeded(plan)),
-      limits: limitsFor(Math.ceil(deadlineOf(request) * 1e6)),
+      limits: limitsFor(Math.ceil(deadlineOf(request) * 1e6), Math.ceil(rules.start.withinSeconds! * 1e6)),
+      rules,
+      segmentBytes: context.segmentBytes,
       nowUs: Math.round(1000 * context.nowMs()),
       attached: (server) => context.agents.find(server) !== undefined,
     });

@@ -1,16 +1,15 @@
 import type { Timer } from '../../base/clock.ts';
 import { type DdfError, toDdfError } from '../../base/errors.ts';
-import type { PayloadId } from '../../objects/ids.ts';
 import { tenantOf } from '../../objects/ids.ts';
-import { type Holder, type Payload, TransferState, type TransferStatus } from '../../wire/agent/messages.ts';
+import { TransferState, type TransferStatus } from '../../wire/agent/messages.ts';
 import type { AttachedAgent } from '../agents/hello.ts';
-import type { PayloadRecord } from '../directory/types.ts';
-import { floorOf, linksOfTree, roundTripUs } from '../planner/rates.ts';
+import { floorOf, linksOfTree } from '../planner/rates.ts';
 import type { ExecutablePlan } from '../planner/types.ts';
 import { step } from '../rollout/machine.ts';
 import {
   type Effect,
   hasEnded,
+  isSettled,
   type Rollout,
   type RolloutInput,
   type TimerKey,
@@ -18,20 +17,19 @@ import {
 } from '../rollout/types.ts';
 import type { RolloutEvent } from '../service.ts';
 import { transferState } from '../tables/desired.ts';
-import type { Tree } from '../topology/trees.ts';
+import { planTree, type Tree, withoutReceivers } from '../topology/trees.ts';
 import type { ExecutionContext } from './context.ts';
 import { EventLog } from './event-log.ts';
+import { LossWatch } from './loss-watch.ts';
 import type { RolloutRecord } from './record.ts';
 import { TransferCounters } from './transfer-counters.ts';
+import { TransferRequests } from './transfer-requests.ts';
 
 const REQUEST_TIMEOUT_US = 10_000_000;
-/** To agree to receive, a server may have to hash its base, or what an earlier run has left. */
-const HASHING_BYTES_PER_SECOND = 100e6;
 /** Progress is written at most this often; ends and starts at once. */
 const FLUSH_INTERVAL_US = 100_000;
 /** A transfer that only repairs leaves the links to those that still send. */
 const REPAIRING_WEIGHT = 0.1;
-const MAX_HOLDERS = 4;
 
 /** Executes one rollout: gives its state machine the events and does what it says. */
 export class RolloutRunner {
@@ -47,6 +45,10 @@ export class RolloutRunner {
   private readonly timers = new Map<TimerKey, Timer>();
   private readonly slots = new Map<number, number>();
   private readonly counters = new Map<number, TransferCounters>();
+  private readonly watches = new Map<number, LossWatch>();
+  /** Payload bytes that the sender of a label has sent at least once. */
+  private readonly sent = new Map<number, number>();
+  private readonly requests: TransferRequests;
   private readonly unsaved: RolloutEvent[] = [];
   private flushTimer: Timer | undefined;
   private suspended = false;
@@ -64,6 +66,7 @@ export class RolloutRunner {
     this.startedUs = context.scheduler.nowUs();
     this.startedAt = new Date(context.nowMs()).toISOString();
     this.log = new EventLog([], false);
+    this.requests = new TransferRequests(context, plan, rollout.id);
     this.flush();
   }
 
@@ -127,17 +130,23 @@ export class RolloutRunner {
     const counters = this.counters.get(label) ?? new TransferCounters();
     this.counters.set(label, counters);
     const error = status.error?.message ?? 'it did not say why';
-    if (this.current.transfers.find((transfer) => transfer.label === label)?.source === agent) {
+    if (this.current.transfers.find((transfer) => transfer.label === label)?.tree.source === agent) {
       if (status.sender !== undefined) counters.fromSender(status.sender);
+      this.sent.set(label, Number(status.bytesDone));
       if (state === TransferState.SENT) {
         this.applyRates(this.context.rates.reweigh(label, REPAIRING_WEIGHT));
         this.handle({ type: 'sender', label, phase: 'sent' });
       }
       if (state === TransferState.CLOSED) this.handle({ type: 'sender', label, phase: 'closed' });
+      else if (state === TransferState.FAILED && status.pathSegmentBytes > 0)
+        this.handle({ type: 'too-narrow', label, segmentBytes: status.pathSegmentBytes });
       else if (state === TransferState.FAILED) this.handle({ type: 'sender-failed', label, error });
       return;
     }
-    if (status.receiver !== undefined) counters.fromReceiver(agent, status.receiver);
+    if (status.receiver !== undefined) {
+      counters.fromReceiver(agent, status.receiver);
+      this.watchLosses(agent, status);
+    }
     if (state === TransferState.FAILED) this.handle({ type: 'receiver-failed', server: agent, label, error });
     else if (
       state === TransferState.RECEIVING ||
@@ -152,6 +161,22 @@ export class RolloutRunner {
         state: state === TransferState.RECEIVING ? 'receiving' : 'reconstructing',
         bytesDone: Number(status.bytesDone),
       });
+  }
+
+  /** Learns what the server loses, and takes it out of the tree when it holds the others back. */
+  private watchLosses(server: string, { label, state, receiver }: TransferStatus): void {
+    const { losses, scheduler } = this.context;
+    if (state !== TransferState.RECEIVING) {
+      losses.learn(server, receiver!);
+      this.watches.get(label)?.forget(server);
+      return;
+    }
+    const watch = this.watches.get(label) ?? new LossWatch();
+    this.watches.set(label, watch);
+    const why = watch.report(scheduler.nowUs(), server, receiver!);
+    if (why === undefined) return;
+    watch.forget(server);
+    this.handle({ type: 'slow', server, label, why });
   }
 
   /** Writes down what is not yet, for a controller that stops. */
@@ -184,18 +209,25 @@ export class RolloutRunner {
   private execute(effect: Effect): void {
     switch (effect.type) {
       case 'install':
-        this.answer(this.install(effect.label), { type: 'installed', label: effect.label }, (error) => ({
-          type: 'install-failed',
-          label: effect.label,
-          error: error.describe(),
-        }));
+        this.answer(
+          this.install(effect.label, this.transfer(effect.label).tree),
+          { type: 'installed', label: effect.label },
+          (error) => ({
+            type: 'install-failed',
+            label: effect.label,
+            error: error.describe(),
+          }),
+        );
         break;
       case 'remove':
         this.remove(effect.label);
         break;
       case 'prepare': {
         const { server, label } = effect;
-        this.answer(this.prepare(server, label), { type: 'prepared', server, label }, (error) => ({
+        const { current, requests } = this;
+        const limitMs = this.msUntil(current.limits.limitUs);
+        const asked = requests.prepareReceive(current, server, label, this.remainingMs(), limitMs);
+        this.answer(asked, { type: 'prepared', server, label }, (error) => ({
           type: 'prepare-failed',
           server,
           label,
@@ -211,15 +243,30 @@ export class RolloutRunner {
           error: error.describe(),
         }));
         break;
+      case 'update-receive':
+        this.requests.updateReceive(this.current, effect.server, effect.label).catch((error: unknown) => {
+          // Its stripes fall silent then, and it reads by unicast what it misses.
+          this.context.logger.debug({ effect, error: toDdfError(error).describe() }, 'stripes not told');
+        });
+        break;
+      case 'replace':
+        this.replace(effect.label);
+        break;
+      case 'relabel':
+        this.relabel(effect);
+        break;
+      case 'shrink':
+        this.shrink(effect.label, effect.without);
+        break;
       case 'end-send':
-        this.endTransfer(this.transfer(effect.label).source, effect.label, effect.complete);
+        this.requests.endTransfer(this.transfer(effect.label).tree.source, effect.label, effect.complete);
         break;
       case 'end-receive':
-        this.endTransfer(effect.server, effect.label, effect.complete);
+        this.requests.endTransfer(effect.server, effect.label, effect.complete);
         break;
       case 'activate': {
         const { server } = effect;
-        this.answer(this.activate(server), { type: 'activated', server }, (error) => ({
+        this.answer(this.requests.activate(server), { type: 'activated', server }, (error) => ({
           type: 'activate-failed',
           server,
           error: error.describe(),
@@ -258,12 +305,23 @@ export class RolloutRunner {
 
   // ---- switches and rates
 
-  private async install(label: number): Promise<void> {
+  private async install(label: number, tree: Tree): Promise<void> {
     const { slots, factory, fleet } = this.context;
-    const slot = slots.take();
+    const slot = this.slots.get(label) ?? slots.take();
     this.slots.set(label, slot);
     const numbers = { label, tenant: tenantOf(this.plan.objectId), slot };
-    await fleet.install(ownerOf(label), transferState(factory, this.treeOf(label), numbers));
+    await fleet.install(ownerOf(label), transferState(factory, tree, numbers));
+  }
+
+  /** A tree that has lost a branch: what was installed of it stays as it is where the branch was not. */
+  private shrink(label: number, without: string): void {
+    const { graph, logger } = this.context;
+    const tree = withoutReceivers(graph, this.transfer(label).tree, new Set([without]));
+    if (tree === undefined) return;
+    this.handle({ type: 'shrunk', label, tree });
+    this.install(label, tree).catch((error: unknown) =>
+      logger.warn({ label, error: toDdfError(error).describe() }, 'the tree keeps a branch that nobody needs'),
+    );
   }
 
   private remove(label: number): void {
@@ -300,108 +358,54 @@ export class RolloutRunner {
   // ---- agents
 
   private async startSend(label: number): Promise<void> {
-    const { graph, agents, rates, segmentBytes } = this.context;
-    const tree = this.treeOf(label);
-    const { source } = this.transfer(label);
-    const links = linksOfTree(graph, tree);
-    this.applyRates(rates.change(label, { links, weight: 1, source }), label);
-    const ceiling = rates.ceiling(label)!;
-    await agents.request(
-      source,
-      {
-        startSend: {
-          label,
-          payload: this.payloadOf(label),
-          segmentBytes,
-          // Switches go by the label and rewrite every copy; the first one is the source's gateway, whose MAC address it has.
-          destinationIp: graph.switch(graph.host(source).switch).ip,
-          rateFloorBitsPerSecond: BigInt(floorOf(ceiling)),
-          rateCeilingBitsPerSecond: BigInt(ceiling),
-          rttUs: roundTripUs(graph, tree, segmentBytes),
-          deadlineMs: this.remainingMs(),
-          expectDone: tree.doneUsable,
-        },
-      },
-      REQUEST_TIMEOUT_US,
+    const { graph, rates } = this.context;
+    const transfer = this.transfer(label);
+    const { tree, receive } = transfer;
+    this.applyRates(rates.change(label, { links: linksOfTree(graph, tree), weight: 1, source: tree.source }), label);
+    const receivers = Object.values(this.current.servers).filter(
+      (server) => server.label === receive && server.prepared === 'yes',
+    ).length;
+    const bytesSent = this.bytesSent(transfer);
+    await this.requests.startSend(
+      transfer,
+      { ceiling: rates.ceiling(label)!, receivers, bytesSent },
+      this.remainingMs(),
     );
   }
 
-  private async prepare(server: string, label: number): Promise<void> {
-    const { graph, agents, segmentBytes, eliminationUs } = this.context;
-    const payload = this.payloadOf(label);
-    const transfer = this.current.transfers.find((candidate) => candidate.label === label);
-    const tree = transfer === undefined ? undefined : this.treeOf(label);
-    const holders = await this.holdersFor(server, payload);
-    const bytes = Number(payload.sizeBytes) + (payload.baseVersion === 0 ? 0 : this.plan.version.sizeBytes);
-    await agents.request(
-      server,
-      {
-        prepareReceive: {
-          label,
-          payload,
-          segmentBytes,
-          stripes:
-            tree === undefined
-              ? []
-              : [
-                  {
-                    label,
-                    index: 0,
-                    count: 1,
-                    senderIp: graph.host(tree.source).ip,
-                    rttUs: roundTripUs(graph, tree, segmentBytes),
-                    sendDone: tree.doneUsable,
-                  },
-                ],
-          targetRootSha256: this.plan.version.root,
-          holders,
-          deadlineMs: transfer === undefined ? 0 : this.remainingMs(),
-          eliminationUs,
-        },
-      },
-      REQUEST_TIMEOUT_US + Math.ceil((1e6 * bytes) / HASHING_BYTES_PER_SECOND),
-    );
+  /** What the senders before this one have sent of its stripe. */
+  private bytesSent({ receive, stripe }: TransferProgress): number {
+    return this.current.transfers
+      .filter((other) => other.receive === receive && other.stripe.index === stripe.index)
+      .reduce((most, { label }) => Math.max(most, this.sent.get(label) ?? 0), 0);
   }
 
-  private async activate(server: string): Promise<void> {
-    const { directory, agents } = this.context;
-    const { objectId } = this.plan;
-    const { version } = this.plan.version;
-    await agents.request(server, { activateVersion: { objectId, version } }, REQUEST_TIMEOUT_US);
-    directory.recordActive(server, objectId, version);
+  /** Another Memory Node that has the payload, or the same one if it is back, over a tree to those who still need it. */
+  private replace(label: number): void {
+    const { rates, graph, labels } = this.context;
+    const transfer = this.transfer(label);
+    const payload = this.context.directory.findPayload(this.plan.objectId, this.plan.version.version, transfer.base);
+    const receivers = Object.entries(this.current.servers)
+      .filter(([, server]) => server.label === transfer.receive && !isSettled(server))
+      .map(([name]) => name);
+    const sources = (payload?.memoryNodes ?? []).filter((node) => this.context.agents.find(node) !== undefined);
+    // Who has failed comes last.
+    sources.sort((a, b) => Number(a === transfer.tree.source) - Number(b === transfer.tree.source));
+    for (const source of sources)
+      try {
+        const tree = planTree(graph, source, receivers, rates.loads());
+        this.handle({ type: 'replaced', label, by: { label: labels.takeLabels(1), tree } });
+        return;
+      } catch (error) {
+        this.context.logger.debug({ label, source, error: toDdfError(error).describe() }, 'no tree from this source');
+      }
+    this.handle({ type: 'replaced', label });
   }
 
-  private endTransfer(agent: string, label: number, complete: boolean): void {
-    // Who does not hear it ends by its own deadline, or hears it when it next reports on the label.
-    this.context.agents.request(agent, { endTransfer: { label, complete } }, REQUEST_TIMEOUT_US).catch(() => {});
-  }
-
-  /** Attached agents that serve ranges of the payload: servers first, the nearest ones, so that the origin is asked last. */
-  private async holdersFor(server: string, payload: Payload): Promise<Holder[]> {
-    const { directory, agents, graph, tokens } = this.context;
-    const { objectId, version, baseVersion } = payload;
-    const id: PayloadId = { objectId, version, baseVersion };
-    const nodes = this.payloadRecord(baseVersion).memoryNodes;
-    const distances = graph.distancesTo(graph.host(server).switch);
-    const distance = (agent: string): number => distances.get(graph.host(agent).switch) ?? Number.POSITIVE_INFINITY;
-    const candidates = directory
-      .holders(objectId, version)
-      .map((holding) => agents.find(holding.agent))
-      .filter((agent) => agent !== undefined && agent.name !== server)
-      .filter((agent): agent is AttachedAgent =>
-        agent!.kind === 'memory-node' ? nodes.includes(agent!.name) : baseVersion === 0,
-      );
-    const near = (kind: AttachedAgent['kind']): string[] =>
-      candidates
-        .filter((agent) => agent.kind === kind)
-        .map((agent) => agent.name)
-        .sort((a, b) => distance(a) - distance(b));
-    // Every server starts at another one of the holders, or all of them would read from the same.
-    const servers = rotate(near('gpu-server'), graph.host(server).port).slice(0, MAX_HOLDERS / 2);
-    const chosen = [...servers, ...near('memory-node')].slice(0, MAX_HOLDERS);
-    const ttlMs = this.msUntil(this.current.limits.limitUs);
-    const granted = await Promise.all(chosen.map((agent) => tokens.grant(this.current.id, agent, id, ttlMs)));
-    return granted.filter((holder) => holder !== undefined);
+  private relabel({ receive, segmentBytes, stripes }: Extract<Effect, { type: 'relabel' }>): void {
+    const first = this.context.labels.takeLabels(stripes);
+    const labels = Array.from({ length: stripes }, (_, i) => first + i);
+    this.handle({ type: 'relabelled', receive, segmentBytes, labels });
   }
 
   // ---- history
@@ -458,24 +462,6 @@ export class RolloutRunner {
     return this.current.transfers.find((transfer) => transfer.label === label)!;
   }
 
-  private treeOf(label: number): Tree {
-    const { base } = this.transfer(label);
-    return this.plan.cohorts.find((cohort) => cohort.tree !== undefined && cohort.payload?.base === base)!.tree!;
-  }
-
-  private payloadRecord(base: number): PayloadRecord {
-    const { directory } = this.context;
-    return directory.findPayload(this.plan.objectId, this.plan.version.version, base)!;
-  }
-
-  /** What a transfer or a lane carries, as agents are told. */
-  private payloadOf(label: number): Payload {
-    const { transfers, lanes } = this.current;
-    const { base } = (transfers.find((t) => t.label === label) ?? lanes.find((lane) => lane.label === label))!;
-    const { objectId, version, sizeBytes, manifestBytes, manifestSha256 } = this.payloadRecord(base);
-    return { objectId, version, baseVersion: base, sizeBytes: BigInt(sizeBytes), manifestBytes, manifestSha256 };
-  }
-
   /** Milliseconds until a time from the rollout's start, at least 1: to agents, 0 is no limit. */
   private msUntil(afterStartUs: number): number {
     return Math.max(1, Math.ceil((this.startedUs + afterStartUs - this.context.scheduler.nowUs()) / 1000));
@@ -488,9 +474,4 @@ export class RolloutRunner {
 
 function ownerOf(label: number): string {
   return `transfer:${label}`;
-}
-
-function rotate<T>(items: readonly T[], by: number): T[] {
-  const start = items.length === 0 ? 0 : by % items.length;
-  return [...items.slice(start), ...items.slice(0, start)];
 }

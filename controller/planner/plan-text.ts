@@ -22,7 +22,7 @@ function cohortLines(cohort: PlanCohort, version: number): string[] {
   const lines = [`  ${who(cohort)}: ${what(cohort, version)}`];
   lines.push(`      servers ${names(cohort.servers)}`);
   for (const reason of cohort.reasons) lines.push(`      because ${reason}`);
-  if (cohort.tree !== null) lines.push(`      tree    ${cohort.tree.switches.join(', ')}`);
+  for (const { source, switches } of cohort.stripes) lines.push(`      tree    ${source}: ${switches.join(', ')}`);
   if (cohort.predictedSeconds !== null) {
     const { value, unit, source, basis } = cohort.predictedSeconds;
     lines.push(`      takes   about ${value.toPrecision(2)} ${unit} (${source}: ${basis})`);
@@ -41,11 +41,13 @@ function who({ kind, from, servers }: PlanCohort): string {
   return kind === 'delta' ? `${count} ${verb.have} version ${from}` : `${count} ${verb.have} nothing to build on`;
 }
 
-function what({ kind, payload, mechanism, source, from, servers }: PlanCohort, version: number): string {
+function what({ kind, payload, mechanism, source, stripes, from, servers }: PlanCohort, version: number): string {
   if (payload === null) return 'nothing is sent';
   const content = kind === 'delta' ? `the ${from}-to-${version} delta` : 'the whole object';
+  const senders = [...new Set(stripes.map((stripe) => stripe.source))];
+  const inStripes = stripes.length > 1 ? ` in ${stripes.length} stripes` : '';
   return mechanism === 'multicast'
-    ? `${content} (${bytesText(payload.sizeBytes)}) multicast once to the ${servers.length} from ${source}`
+    ? `${content} (${bytesText(payload.sizeBytes)}) multicast once to the ${servers.length} from ${senders.join(' and ')}${inStripes}`
     : `${content} (${bytesText(payload.sizeBytes)}) read by each from ${source}`;
 }
 

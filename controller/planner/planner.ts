@@ -1,12 +1,13 @@
 import { DdfError } from '../../base/errors.ts';
 import { formatObjectId } from '../../objects/ids.ts';
 import type { PayloadRecord } from '../directory/types.ts';
-import type { Estimate, Plan, PlanCohort, PlanTree, RolloutRequest } from '../service.ts';
+import type { Estimate, Plan, PlanCohort, PlanStripe, RolloutRequest } from '../service.ts';
 import type { Tree } from '../topology/trees.ts';
 import { bytesText, rateText } from './amounts.ts';
 import { type Cohort, divide, sendersOf } from './cohorts.ts';
-import { linksOfTree, payloadRate, roundTripUs, segmentBytesFor } from './rates.ts';
+import { payloadRate, roundTripUs, segmentBytesFor } from './rates.ts';
 import { deadlineOf, resolveTargets } from './request.ts';
+import { chooseStripes, type Stripes } from './stripes.ts';
 import type { Catalogue, ExecutablePlan, FabricState, PlannedCohort } from './types.ts';
 
 /**
@@ -70,7 +71,7 @@ export function makePlan(request: RolloutRequest, catalogue: Catalogue, fabric: 
             ? null
             : { base: cohort.payload.base === 0 ? null : cohort.payload.base, sizeBytes: cohort.payload.sizeBytes },
         source: planned.source ?? null,
-        tree: planned.tree === undefined ? null : treeView(planned.tree),
+        stripes: treesOf(planned).map(stripeView),
         predictedSeconds: predictedSeconds ?? null,
         reasons: [...cohort.reasons, ...planned.reasons],
         rejected: [...cohort.rejected, ...planned.rejected],
@@ -89,8 +90,7 @@ export function makePlan(request: RolloutRequest, catalogue: Catalogue, fabric: 
         servers: cohort.servers,
         mechanism: planned.mechanism,
         payload: cohort.payload,
-        source: planned.source,
-        tree: planned.tree,
+        trees: treesOf(planned),
         predictedSeconds,
       }),
     ),
@@ -101,7 +101,8 @@ interface Routed {
   readonly cohort: Cohort;
   readonly mechanism: PlannedCohort['mechanism'];
   readonly source: string | undefined;
-  readonly tree: Tree | undefined;
+  /** Undefined by unicast. */
+  readonly stripes: Stripes | undefined;
   readonly reasons: string[];
   readonly rejected: PlanCohort['rejected'];
 }
@@ -116,7 +117,7 @@ function route(
 ): Routed {
   const { payload, servers } = cohort;
   if (payload === undefined)
-    return { cohort, mechanism: 'none', source: undefined, tree: undefined, reasons: [], rejected: [] };
+    return { cohort, mechanism: 'none', source: undefined, stripes: undefined, reasons: [], rejected: [] };
   const rank = (node: string): [number, number] => [
     fabric.load(node) + earlier.filter((other) => other.source === node).length,
     distance(fabric, node, servers),
@@ -125,37 +126,43 @@ function route(
     .map((node) => ({ node, rank: rank(node) }))
     .sort((a, b) => a.rank[0] - b.rank[0] || a.rank[1] - b.rank[1]);
   const rejected: PlanCohort['rejected'] = [];
-  const trees = earlier.flatMap(({ tree }) => (tree === undefined ? [] : [tree]));
-  let unreachable: DdfError | undefined;
-  for (const { node, rank: chosen } of candidates) {
-    let tree: Tree;
-    try {
-      tree = fabric.planTree(node, servers, trees);
-    } catch (error) {
-      if (!(error instanceof DdfError && error.code === 'UNREACHABLE_HOST')) throw error;
-      unreachable ??= error;
-      continue;
-    }
-    const reasons = [sourceReason(node, chosen, candidates, payload)];
+  const others = earlier.flatMap(treesOf);
+  const choice = chooseStripes(
+    fabric.graph,
+    candidates.map(({ node }) => node),
+    segmentBytesFor(fabric.graph.topology.mtuBytes),
+    (source, chosen) => fabric.planTree(source, servers, [...others, ...chosen]),
+  );
+  if ('trees' in choice) {
+    const senders = new Set(choice.trees.map((tree) => tree.source));
+    const { source } = choice.trees[0]!;
+    const chosen = candidates.find(({ node }) => node === source)!.rank;
+    const reasons = [sourceReason(source, chosen, candidates, payload)];
     for (const other of candidates)
-      if (other.node !== node)
+      if (!senders.has(other.node))
         rejected.push({
           alternative: `source ${other.node}`,
-          reason: `${other.rank[0]} transfers and ${other.rank[1]} links to its receivers, against ${chosen[0]} and ${chosen[1]}`,
+          reason:
+            choice.unreachable.find((unreachable) => unreachable.source === other.node)?.error.message ??
+            `${other.rank[0]} transfers and ${other.rank[1]} links to its receivers, against ${chosen[0]} and ${chosen[1]}`,
           bytes: payload.sizeBytes,
         });
+    if (choice.trees.length > 1) reasons.push(stripesReason(choice, senders));
     if (servers.length > 1) {
+      const coreLinks = choice.trees.reduce((sum, tree) => sum + tree.coreLinks.length, 0);
+      const part = choice.trees.length === 1 ? 'the payload' : 'its stripe';
       reasons.push(
-        `one multicast: each of ${tree.coreLinks.length} core links and ${tree.hostLinks} host links carries the payload once`,
+        `one multicast: each of ${coreLinks} core links carries ${part} once, each of ${servers.length} host links the payload once`,
       );
       rejected.push({
         alternative: 'unicast to each',
-        reason: `${servers.length} copies out of ${node} instead of one`,
+        reason: `${servers.length} copies out of ${source} instead of one`,
         bytes: servers.length * payload.sizeBytes,
       });
     } else reasons.push('a tree to one receiver is the path to it; losses are repaired the same way');
-    return { cohort, mechanism: 'multicast', source: node, tree, reasons, rejected };
+    return { cohort, mechanism: 'multicast', source, stripes: choice, reasons, rejected };
   }
+  const unreachable = choice.unreachable[0]?.error;
   const reader = unicastHolder(payload, full, catalogue, fabric, servers);
   if (reader === undefined)
     throw (
@@ -174,7 +181,7 @@ function route(
     cohort,
     mechanism: 'unicast',
     source: reader,
-    tree: undefined,
+    stripes: undefined,
     reasons: [`each reads from ${reader} by range`],
     rejected: [{ alternative: 'multicast', reason: why, bytes: payload.sizeBytes }],
   };
@@ -218,24 +225,37 @@ function distance(fabric: FabricState, agent: string, servers: readonly string[]
   return servers.reduce((sum, name) => sum + (distances.get(graph.host(name).switch) ?? beyond), 0);
 }
 
-function treeView(tree: Tree): PlanTree {
+function treesOf({ stripes }: Routed): readonly Tree[] {
+  return stripes?.trees ?? [];
+}
+
+function stripeView({ source, switches, coreLinks, hostLinks }: Tree): PlanStripe {
   return {
-    switches: tree.switches.map((node) => node.name),
-    coreLinks: tree.coreLinks.map(({ from, to }) => ({ from, to })),
-    hostLinks: tree.hostLinks,
+    source,
+    switches: switches.map((node) => node.name),
+    coreLinks: coreLinks.map(({ from, to }) => ({ from, to })),
+    hostLinks,
   };
+}
+
+function stripesReason({ trees, bitsPerSecond }: Stripes, senders: ReadonlySet<string>): string {
+  const from = senders.size === 1 ? '' : ` from ${[...senders].join(', ')}`;
+  return `${trees.length} stripes${from} over trees that share no link between switches carry ${rateText(bitsPerSecond)} together`;
 }
 
 function countBytes(routed: readonly Routed[], full: PayloadRecord, fabric: FabricState): Plan['bytes'] {
   const bytes = { source: 0, coreLinks: 0, hostLinks: 0, unicastSource: 0, unicastCoreLinks: 0 };
   const fullSource = routed.find((r) => r.cohort.kind === 'full')?.source ?? routed.find((r) => r.source)?.source;
-  for (const { cohort, source, tree } of routed) {
+  for (const planned of routed) {
+    const { cohort, source } = planned;
     if (cohort.payload === undefined || source === undefined) continue;
     const { sizeBytes } = cohort.payload;
-    const copies = tree === undefined ? cohort.servers.length : 1;
-    bytes.source += copies * sizeBytes;
+    const trees = treesOf(planned);
+    bytes.source += outOfSources(planned);
     bytes.coreLinks +=
-      sizeBytes * (tree === undefined ? distance(fabric, source, cohort.servers) : tree.coreLinks.length);
+      trees.length === 0
+        ? sizeBytes * distance(fabric, source, cohort.servers)
+        : Math.round(trees.reduce((sum, tree) => sum + (sizeBytes / trees.length) * tree.coreLinks.length, 0));
     bytes.hostLinks += sizeBytes * cohort.servers.length;
     bytes.unicastSource += cohort.servers.length * full.sizeBytes;
     bytes.unicastCoreLinks += full.sizeBytes * distance(fabric, fullSource!, cohort.servers);
@@ -256,37 +276,31 @@ interface Timed {
 function predict(routed: readonly Routed[], fabric: FabricState): Timed[] {
   const segmentBytes = segmentBytesFor(fabric.graph.topology.mtuBytes);
   return routed.map((planned): Timed => {
-    const { cohort, source, tree } = planned;
+    const { cohort, source, stripes } = planned;
     if (cohort.payload === undefined || source === undefined) return { cohort, planned, predictedSeconds: undefined };
-    const slowest =
-      tree === undefined ? fabric.graph.host(source).link.rateBitsPerSecond : slowestLink(planned, fabric);
-    const rate = payloadRate(slowest, segmentBytes);
-    const size = outOfSource(planned);
+    const rate = stripes?.bitsPerSecond ?? payloadRate(fabric.graph.host(source).link.rateBitsPerSecond, segmentBytes);
+    const size = outOfSources(planned);
     const together = routed.filter((other) => other.source === source);
     // While the smaller ones run each of the n gets 1/n: this one has waited for the smaller ones' bytes and for as many of each larger one's.
-    const bits = 8 * together.reduce((sum, other) => sum + Math.min(size, outOfSource(other)), 0);
-    const roundTripSeconds = tree === undefined ? 0 : roundTripUs(fabric.graph, tree, segmentBytes) / 1e6;
+    const bits = 8 * together.reduce((sum, other) => sum + Math.min(size, outOfSources(other)), 0);
+    const roundTrips = treesOf(planned).map((tree) => roundTripUs(fabric.graph, tree, segmentBytes) / 1e6);
     const shared =
       together.length > 1 ? `, shared with ${together.length - 1} other cohort${together.length > 2 ? 's' : ''}` : '';
     return {
       cohort,
       planned,
       predictedSeconds: {
-        value: bits / rate + roundTripSeconds,
+        value: bits / rate + Math.max(0, ...roundTrips),
         unit: 's',
         source: 'configured',
-        basis: `${bytesText(size)} out of ${source} at ${rateText(rate)} of payload (slowest link ${rateText(slowest)})${shared}; without repair`,
+        basis: `${bytesText(size)} out of ${source} at ${rateText(rate)} of payload${shared}; without repair`,
       },
     };
   });
 }
 
-function outOfSource({ cohort, tree }: Routed): number {
-  return (cohort.payload?.sizeBytes ?? 0) * (tree === undefined ? cohort.servers.length : 1);
-}
-
-function slowestLink({ tree }: Routed, fabric: FabricState): number {
-  return Math.min(...linksOfTree(fabric.graph, tree!).map((link) => link.rateBitsPerSecond));
+function outOfSources({ cohort, stripes }: Routed): number {
+  return (cohort.payload?.sizeBytes ?? 0) * (stripes === undefined ? cohort.servers.length : 1);
 }
 
 function versionsText(versions: readonly number[]): string {

@@ -41,7 +41,7 @@ export interface PlannedCohort {
   readonly servers: readonly string[];
   readonly mechanism: Mechanism;
   readonly payload: PayloadRecord | undefined;
-  readonly source: string | undefined;
-  readonly tree: Tree | undefined;
+  /** The parts that the payload is sent in, each over a tree of its own; none by unicast or where nothing is sent. */
+  readonly trees: readonly Tree[];
   readonly predictedSeconds: Estimate | undefined;
 }

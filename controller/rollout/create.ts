@@ -1,5 +1,5 @@
 import type { ExecutablePlan } from '../planner/types.ts';
-import type { Lane, Rollout, RolloutLimits, ServerProgress, TransferProgress } from './types.ts';
+import type { Lane, Rollout, RolloutLimits, RolloutRules, ServerProgress, TransferProgress } from './types.ts';
 
 export interface RolloutStart {
   readonly id: string;
@@ -7,40 +7,45 @@ export interface RolloutStart {
   /** The first of {@link labelsNeeded} labels that nobody has used. */
   readonly firstLabel: number;
   readonly limits: RolloutLimits;
+  readonly rules: RolloutRules;
+  /** Bytes of a payload in one packet. */
+  readonly segmentBytes: number;
   readonly nowUs: number;
   attached(server: string): boolean;
 }
 
-/** One for every tree and one for every payload's unicast lane; the full image always has one. */
+/** One for every stripe and one for every payload's unicast lane; the full image always has one. */
 export function labelsNeeded(plan: ExecutablePlan): number {
-  return plan.cohorts.filter((cohort) => cohort.tree !== undefined).length + laneBases(plan).length;
+  return plan.cohorts.reduce((sum, { trees }) => sum + trees.length, laneBases(plan).length);
 }
 
 /** A rollout in state queued. */
-export function createRollout({ id, plan, firstLabel, limits, nowUs, attached }: RolloutStart): Rollout {
+export function createRollout(start: RolloutStart): Rollout {
+  const { id, plan, firstLabel, limits, rules, segmentBytes, nowUs, attached } = start;
   let label = firstLabel;
   const lanes = laneBases(plan).map(({ base, payloadBytes }): Lane => ({ label: label++, base, payloadBytes }));
   const transfers: TransferProgress[] = [];
   const servers: Record<string, ServerProgress> = {};
-  for (const { kind, payload, source, tree, servers: members } of plan.cohorts) {
-    let route: { label: number } | undefined;
-    if (payload !== undefined && source !== undefined && tree !== undefined) {
-      const transfer: TransferProgress = {
-        label: label++,
-        base: payload.base,
-        payloadBytes: payload.sizeBytes,
-        source,
-        receivers: tree.receivers,
-        phase: 'planned',
-      };
-      transfers.push(transfer);
-      route = transfer;
-    } else if (payload !== undefined) route = lanes.find((lane) => lane.base === payload.base);
+  for (const { kind, payload, trees, servers: members } of plan.cohorts) {
+    const receive = label;
+    if (payload !== undefined)
+      for (const [index, tree] of trees.entries())
+        transfers.push({
+          label: label++,
+          receive,
+          stripe: { index, count: trees.length },
+          base: payload.base,
+          payloadBytes: payload.sizeBytes,
+          segmentBytes,
+          tree,
+          phase: 'planned',
+        });
+    const lane = lanes.find(({ base }) => base === payload?.base);
     for (const name of members)
       servers[name] = {
         cohort: kind,
         state: kind === 'current' ? 'verified' : 'waiting',
-        label: route?.label ?? 0,
+        label: trees.length > 0 ? receive : (lane?.label ?? 0),
         prepared: 'no',
         attached: attached(name),
         bytesDone: 0,
@@ -57,6 +62,7 @@ export function createRollout({ id, plan, firstLabel, limits, nowUs, attached }:
     transfers,
     lanes,
     limits,
+    rules,
     startedAtUs: nowUs,
     stateSinceUs: nowUs,
     phases: [],
@@ -65,11 +71,14 @@ export function createRollout({ id, plan, firstLabel, limits, nowUs, attached }:
   };
 }
 
-/** Default limits for a deadline. The last limit leaves as much again, and a minute, for what is read by unicast. */
-export function limitsFor(deadlineUs: number): RolloutLimits {
+/**
+ * Default limits for a deadline. The last limit leaves as much again, and a minute, for what is read by unicast.
+ * @param prepareUs receivers are waited for at most this long
+ */
+export function limitsFor(deadlineUs: number, prepareUs = 20_000_000): RolloutLimits {
   return {
     installUs: 15_000_000,
-    prepareUs: 20_000_000,
+    prepareUs,
     closeUs: 5_000_000,
     sourceUs: 5_000_000,
     retryUs: 1_000_000,

@@ -5,6 +5,7 @@ import {
   type Rollout,
   type ServerProgress,
   type Step,
+  stripesOf,
   type TransferProgress,
   verifiedCount,
 } from './types.ts';
@@ -54,9 +55,21 @@ export class Draft {
     return this.rollout.transfers.find((transfer) => transfer.label === label);
   }
 
+  stripes(receive: number): TransferProgress[] {
+    return stripesOf(this.rollout, receive);
+  }
+
+  addTransfer(transfer: TransferProgress): void {
+    this.rollout = { ...this.rollout, transfers: [...this.rollout.transfers, transfer] };
+  }
+
   setPhase(label: number, phase: TransferProgress['phase']): void {
+    this.setTransfer(label, { phase });
+  }
+
+  setTransfer(label: number, change: Partial<TransferProgress>): void {
     const transfers = this.rollout.transfers.map((transfer) =>
-      transfer.label === label ? { ...transfer, phase } : transfer,
+      transfer.label === label ? { ...transfer, ...change } : transfer,
     );
     this.rollout = { ...this.rollout, transfers };
   }
@@ -65,9 +78,9 @@ export class Draft {
     return this.rollout.lanes.find((lane) => lane.base === base);
   }
 
-  /** What a label carries: a transfer's payload or a lane's. */
+  /** What a server receives under a label: the payload of stripes, or of a lane. */
   payloadOf(label: number): { base: number; payloadBytes: number } | undefined {
-    return this.transfer(label) ?? this.rollout.lanes.find((lane) => lane.label === label);
+    return this.stripes(label)[0] ?? this.rollout.lanes.find((lane) => lane.label === label);
   }
 
   enter(state: RolloutState, message: string, error: string | null = null): void {

@@ -1,6 +1,35 @@
 import { serversText } from '../planner/amounts.ts';
 import { Draft } from './draft.ts';
 import {
+  endReceive,
+  failServer,
+  held,
+  letGo,
+  prepare,
+  prepared,
+  prepareFailed,
+  receiver,
+  receiverFailed,
+  slow,
+  useLane,
+} from './servers.ts';
+import {
+  close,
+  closeWhenDone,
+  failTransfer,
+  install,
+  installed,
+  relabelled,
+  removeTransfer,
+  replaced,
+  senderClosed,
+  sent,
+  shrunk,
+  startWhenReady,
+  stopSender,
+  tooNarrow,
+} from './stripes.ts';
+import {
   hasEnded,
   isInstalled,
   isSettled,
@@ -9,7 +38,7 @@ import {
   type ServerProgress,
   type Step,
   type TimerKey,
-  type TransferProgress,
+  verifiedCount,
 } from './types.ts';
 
 /**
@@ -43,7 +72,7 @@ function apply(draft: Draft, input: RolloutInput): void {
       installed(draft, input.label);
       break;
     case 'install-failed':
-      failTransfer(draft, input.label, `the switches did not take it: ${input.error}`);
+      failTransfer(draft, input.label, `the switches did not take it: ${input.error}`, 'replaceable');
       break;
     case 'prepared':
       prepared(draft, input.server, input.label);
@@ -53,7 +82,7 @@ function apply(draft: Draft, input: RolloutInput): void {
       break;
     case 'send-failed':
     case 'sender-failed':
-      failTransfer(draft, input.label, input.error);
+      failTransfer(draft, input.label, input.error, 'replaceable');
       break;
     case 'sender':
       if (input.phase === 'sent') sent(draft, input.label);
@@ -64,6 +93,21 @@ function apply(draft: Draft, input: RolloutInput): void {
       break;
     case 'receiver-failed':
       receiverFailed(draft, input.server, input.label, input.error);
+      break;
+    case 'slow':
+      slow(draft, input.server, input.label, input.why);
+      break;
+    case 'shrunk':
+      shrunk(draft, input.label, input.tree);
+      break;
+    case 'replaced':
+      replaced(draft, input.label, input.by);
+      break;
+    case 'too-narrow':
+      tooNarrow(draft, input.label, input.segmentBytes);
+      break;
+    case 'relabelled':
+      relabelled(draft, input.receive, input.segmentBytes, input.labels);
       break;
     case 'held':
       held(draft, input.server);
@@ -89,7 +133,7 @@ function apply(draft: Draft, input: RolloutInput): void {
   }
 }
 
-// ---- start, switches, sender
+// ---- start
 
 function start(draft: Draft): void {
   const { rollout } = draft;
@@ -99,208 +143,18 @@ function start(draft: Draft): void {
   const { length } = rollout.transfers;
   const transfers = length === 1 ? '1 transfer' : `${length} transfers`;
   draft.enter('planned', `${serversText(Object.keys(rollout.servers).length)}, ${transfers}`);
-  for (const { label } of rollout.transfers) {
-    draft.setPhase(label, 'installing');
-    draft.do({ type: 'install', label });
-    draft.do({ type: 'timer', key: `install:${label}`, afterUs: rollout.limits.installUs });
-  }
+  for (const { label } of rollout.transfers) install(draft, label);
   for (const [name, server] of draft.servers()) if (!isSettled(server)) prepare(draft, name);
-}
-
-function installed(draft: Draft, label: number): void {
-  const transfer = draft.transfer(label);
-  if (transfer?.phase !== 'installing') return;
-  draft.setPhase(label, 'preparing');
-  draft.do({ type: 'cancel-timer', key: `install:${label}` });
-  draft.do({ type: 'timer', key: `prepare:${label}`, afterUs: draft.rollout.limits.prepareUs });
-  draft.note(
-    'transfer',
-    `transfer ${label}: the tree is installed, preparing ${serversText(transfer.receivers.length)}`,
-  );
-  draft.persist();
-  for (const name of membersOf(draft, label)) prepare(draft, name);
-}
-
-/** Starts when all who are there are ready: who is away does not stall the others. */
-function startWhenReady(draft: Draft, label: number, patient: boolean): void {
-  if (draft.transfer(label)?.phase !== 'preparing') return;
-  const members = membersOf(draft, label).map((name) => draft.server(name)!);
-  if (members.some((server) => server.attached && server.prepared !== 'yes') && patient) return;
-  const ready = members.filter((server) => server.prepared === 'yes').length;
-  if (ready === 0) {
-    if (!patient) failTransfer(draft, label, 'no receiver was ready');
-    return;
-  }
-  draft.setPhase(label, 'sending');
-  draft.do({ type: 'cancel-timer', key: `prepare:${label}` });
-  draft.do({ type: 'start-send', label });
-  draft.note('transfer', `transfer ${label}: sending to ${serversText(ready)}`);
-  draft.persist();
-}
-
-function sent(draft: Draft, label: number): void {
-  if (draft.transfer(label)?.phase !== 'sending') return;
-  draft.setPhase(label, 'sent');
-  draft.note('transfer', `transfer ${label}: everything was sent once, repairs follow`);
-  draft.persist();
-}
-
-/** The sender has said closed to the tree, asked or by its own deadline: receivers that miss something read it by unicast. */
-function senderClosed(draft: Draft, label: number): void {
-  const phase = draft.transfer(label)?.phase;
-  if (phase === 'sending' || phase === 'sent' || phase === 'closing') removeTransfer(draft, label, 'closed');
-}
-
-function close(draft: Draft, label: number): void {
-  draft.setPhase(label, 'closing');
-  draft.do({ type: 'end-send', label, complete: true });
-  draft.do({ type: 'timer', key: `close:${label}`, afterUs: draft.rollout.limits.closeUs });
-  draft.persist();
-}
-
-function removeTransfer(draft: Draft, label: number, phase: 'closed' | 'failed'): void {
-  draft.setPhase(label, phase);
-  for (const key of [`install:${label}`, `prepare:${label}`, `close:${label}`, `source:${label}`] as const)
-    draft.do({ type: 'cancel-timer', key });
-  draft.do({ type: 'remove', label });
-  draft.persist();
-}
-
-/** Ends a transfer that cannot go on; its receivers go on by unicast. */
-function failTransfer(draft: Draft, label: number, error: string): void {
-  const transfer = draft.transfer(label);
-  if (transfer === undefined || !isInstalled(transfer)) return;
-  stopSender(draft, transfer);
-  if (transfer.phase === 'closing') {
-    // It has done its work: receivers that still miss something are reading it by unicast.
-    removeTransfer(draft, label, 'closed');
-    return;
-  }
-  removeTransfer(draft, label, 'failed');
-  draft.note('transfer', `transfer ${label}: ${error}`);
-  for (const name of membersOf(draft, label)) {
-    endReceive(draft, name);
-    useLane(draft, name, transfer.base);
-  }
-}
-
-function stopSender(draft: Draft, { label, phase }: TransferProgress): void {
-  if (phase === 'sending' || phase === 'sent' || phase === 'closing')
-    draft.do({ type: 'end-send', label, complete: false });
-}
-
-// ---- servers
-
-/** Servers that are to receive under this label and have not finished. */
-function membersOf(draft: Draft, label: number): string[] {
-  return draft
-    .servers()
-    .filter(([, server]) => server.label === label && !isSettled(server))
-    .map(([name]) => name);
-}
-
-/** Asks the server to receive under its label, if it is there, is not asked already, and there is something to receive. */
-function prepare(draft: Draft, name: string): void {
-  const server = draft.server(name)!;
-  if (!server.attached || server.prepared !== 'no' || isSettled(server)) return;
-  const transfer = draft.transfer(server.label);
-  if (transfer?.phase === 'installing') return;
-  if (
-    transfer !== undefined &&
-    !(transfer.phase === 'preparing' || transfer.phase === 'sending' || transfer.phase === 'sent')
-  ) {
-    // The stream it was to receive is over.
-    useLane(draft, name, transfer.base);
-    return;
-  }
-  draft.setServer(name, { prepared: 'asked' });
-  draft.do({ type: 'prepare', server: name, label: server.label });
-}
-
-function useLane(draft: Draft, name: string, base: number): void {
-  const lane = draft.lane(base) ?? draft.lane(0)!;
-  draft.setServer(name, {
-    label: lane.label,
-    prepared: 'no',
-    state: 'waiting',
-    bytesDone: 0,
-    bytesTotal: lane.payloadBytes,
-  });
-  draft.do({ type: 'cancel-timer', key: `retry:${name}` });
-  draft.note('server', `${name}: goes on by unicast`);
-  prepare(draft, name);
-}
-
-function prepared(draft: Draft, name: string, label: number): void {
-  const server = draft.server(name);
-  if (server === undefined || server.label !== label || server.prepared !== 'asked' || isSettled(server)) return;
-  draft.setServer(name, { prepared: 'yes', state: 'receiving' });
-}
-
-function prepareFailed(draft: Draft, name: string, label: number, error: string, retry: boolean): void {
-  const server = draft.server(name);
-  if (server === undefined || server.label !== label || server.prepared !== 'asked' || isSettled(server)) return;
-  draft.setServer(name, { prepared: 'no' });
-  if (!retry) {
-    fallBack(draft, name, error);
-    return;
-  }
-  draft.do({ type: 'timer', key: `retry:${name}`, afterUs: draft.rollout.limits.retryUs });
-}
-
-function receiver(
-  draft: Draft,
-  name: string,
-  label: number,
-  state: 'receiving' | 'reconstructing',
-  bytesDone: number,
-): void {
-  const server = draft.server(name);
-  if (server === undefined || server.label !== label || isSettled(server)) return;
-  draft.setServer(name, { state, bytesDone: Math.min(server.bytesTotal, Math.max(server.bytesDone, bytesDone)) });
-}
-
-function receiverFailed(draft: Draft, name: string, label: number, error: string): void {
-  const server = draft.server(name);
-  if (server === undefined || server.label !== label || isSettled(server)) return;
-  fallBack(draft, name, error);
-}
-
-/** A delta that cannot be applied is no reason to go without: the full image needs no base. What fails with that has failed. */
-function fallBack(draft: Draft, name: string, error: string): void {
-  const { label } = draft.server(name)!;
-  if ((draft.payloadOf(label)?.base ?? 0) === 0) {
-    failServer(draft, name, error);
-    return;
-  }
-  draft.note('server', `${name}: ${error}; the full image takes the delta's place`);
-  useLane(draft, name, 0);
-}
-
-function failServer(draft: Draft, name: string, error: string): void {
-  draft.setServer(name, { state: 'failed', error });
-  draft.do({ type: 'cancel-timer', key: `retry:${name}` });
-  draft.note('server', `${name}: failed: ${error}`);
-  draft.persist();
-}
-
-function held(draft: Draft, name: string): void {
-  const server = draft.server(name);
-  if (server === undefined || isSettled(server)) return;
-  draft.setServer(name, { state: 'verified', bytesDone: server.bytesTotal, error: null });
-  draft.do({ type: 'cancel-timer', key: `retry:${name}` });
-  draft.note('server', `${name}: verified`);
-  draft.persist();
 }
 
 // ---- agents that come and go
 
 function attached(draft: Draft, agent: string, restarted: boolean, heldVersions: readonly number[]): void {
   for (const transfer of draft.rollout.transfers) {
-    if (transfer.source !== agent || !isInstalled(transfer)) continue;
+    if (transfer.tree.source !== agent || !isInstalled(transfer)) continue;
     draft.do({ type: 'cancel-timer', key: `source:${transfer.label}` });
     const streaming = transfer.phase !== 'installing' && transfer.phase !== 'preparing';
-    if (restarted && streaming) failTransfer(draft, transfer.label, `${agent} restarted`);
+    if (restarted && streaming) failTransfer(draft, transfer.label, `${agent} restarted`, 'replaceable');
   }
   const server = draft.server(agent);
   if (server === undefined || server.state === 'failed') return;
@@ -338,7 +192,7 @@ function lostVersion(draft: Draft, name: string): void {
 
 function detached(draft: Draft, agent: string): void {
   for (const transfer of draft.rollout.transfers)
-    if (transfer.source === agent && isInstalled(transfer))
+    if (transfer.tree.source === agent && isInstalled(transfer))
       draft.do({ type: 'timer', key: `source:${transfer.label}`, afterUs: draft.rollout.limits.sourceUs });
   const server = draft.server(agent);
   if (server === undefined) return;
@@ -387,10 +241,11 @@ function timer(draft: Draft, key: TimerKey): void {
   const transfer = draft.transfer(label);
   if (transfer === undefined) return;
   if (kind === 'install' && transfer.phase === 'installing')
-    failTransfer(draft, label, 'the switches did not take the tree in time');
-  if (kind === 'prepare') startWhenReady(draft, label, false);
+    failTransfer(draft, label, 'the switches did not take the tree in time', 'replaceable');
+  if (kind === 'prepare') startWhenReady(draft, label, true);
   if (kind === 'close' && transfer.phase === 'closing') removeTransfer(draft, label, 'closed');
-  if (kind === 'source' && isInstalled(transfer)) failTransfer(draft, label, `${transfer.source} is gone`);
+  if (kind === 'source' && isInstalled(transfer))
+    failTransfer(draft, label, `${transfer.tree.source} is gone`, 'replaceable');
 }
 
 function retry(draft: Draft, name: string): void {
@@ -405,10 +260,15 @@ function deadline(draft: Draft): void {
   if (draft.rollout.deadlinePassed) return;
   draft.rollout = { ...draft.rollout, deadlinePassed: true };
   const open = draft.servers().filter(([, server]) => !isSettled(server));
-  if (open.length > 0) draft.note('note', `the deadline has passed: ${serversText(open.length)} go on by unicast`);
-  for (const [name, server] of open) if (!server.attached) failServer(draft, name, 'not attached at the deadline');
+  const { rule } = draft.rollout.rules.end;
+  if (rule === 'deadline') for (const [name] of open) letGo(draft, name, 'not verified at the deadline');
+  else {
+    if (open.length > 0) draft.note('note', `the deadline has passed: ${serversText(open.length)} go on by unicast`);
+    for (const [name, server] of open) if (!server.attached) failServer(draft, name, 'not attached at the deadline');
+  }
   for (const { label, phase } of draft.rollout.transfers) {
-    if (phase === 'installing' || phase === 'preparing') failTransfer(draft, label, 'not started at the deadline');
+    if (phase === 'installing' || phase === 'preparing')
+      failTransfer(draft, label, 'not started at the deadline', 'for-good');
     if (phase === 'sending' || phase === 'sent') close(draft, label);
   }
 }
@@ -417,8 +277,7 @@ function limit(draft: Draft): void {
   const seconds = Math.round((draft.nowUs - draft.rollout.startedAtUs) / 1e6);
   for (const [name, server] of draft.servers()) {
     if (isSettled(server)) continue;
-    endReceive(draft, name);
-    failServer(draft, name, `not verified after ${seconds} s`);
+    letGo(draft, name, `not verified after ${seconds} s`);
   }
   for (const transfer of draft.rollout.transfers)
     if (isInstalled(transfer)) {
@@ -445,16 +304,13 @@ function abort(draft: Draft, reason: string): void {
   draft.enter('aborted', `aborted: ${reason}${already}`, reason);
 }
 
-function endReceive(draft: Draft, name: string): void {
-  const { label, prepared: agreed } = draft.server(name)!;
-  if (agreed !== 'no') draft.do({ type: 'end-receive', server: name, label, complete: false });
-}
-
 // ---- what follows from what has happened
 
 function advance(draft: Draft): void {
-  for (const transfer of draft.rollout.transfers) closeWhenDone(draft, transfer);
-  for (const { label } of draft.rollout.transfers) startWhenReady(draft, label, true);
+  letGoAtQuorum(draft);
+  for (const receive of new Set(draft.rollout.transfers.map((transfer) => transfer.receive)))
+    closeWhenDone(draft, receive);
+  for (const { label } of draft.rollout.transfers) startWhenReady(draft, label, false);
   const servers = Object.values(draft.rollout.servers);
   const { transfers } = draft.rollout;
   const settled = servers.every(isSettled);
@@ -466,37 +322,39 @@ function advance(draft: Draft): void {
   if (draft.rollout.state === 'staged') finishWhenActive(draft);
 }
 
-/** Ends a transfer as soon as nobody waits for it. */
-function closeWhenDone(draft: Draft, { label, phase, receivers }: TransferProgress): void {
-  const open = phase === 'installing' || phase === 'preparing' || phase === 'sending' || phase === 'sent';
-  if (!open || membersOf(draft, label).length > 0) return;
-  if (phase === 'installing' || phase === 'preparing') {
-    removeTransfer(draft, label, 'closed');
-    return;
-  }
-  for (const name of receivers) {
-    const server = draft.server(name)!;
-    if (server.label === label && server.state === 'verified')
-      draft.do({ type: 'end-receive', server: name, label, complete: true });
-  }
-  close(draft, label);
+/** With enough servers that have the version, the rollout does not wait for the others. */
+function letGoAtQuorum(draft: Draft): void {
+  const { state, rules } = draft.rollout;
+  const { rule, servers: quorum } = rules.end;
+  if (rule !== 'quorum' || quorum === undefined || (state !== 'distributing' && state !== 'verifying')) return;
+  if (verifiedCount(draft.rollout) < quorum) return;
+  for (const [name, server] of draft.servers())
+    if (!isSettled(server)) letGo(draft, name, `${serversText(quorum)} had the version before it did`);
 }
 
 /** Whether all that this server needs has been sent to it once, or it has it. */
 function hasEverything(draft: Draft, server: ServerProgress): boolean {
   if (isSettled(server) || server.state === 'reconstructing') return true;
-  const phase = draft.transfer(server.label)?.phase;
-  return phase === 'sent' || phase === 'closing' || phase === 'closed';
+  const stripes = draft.stripes(server.label);
+  return (
+    stripes.length > 0 && stripes.every(({ phase }) => phase === 'sent' || phase === 'closing' || phase === 'closed')
+  );
 }
 
 function stage(draft: Draft, servers: readonly ServerProgress[]): void {
+  const { rules, version } = draft.rollout;
   const failed = servers.filter((server) => server.state === 'failed').length;
-  if (failed > 0) {
-    const message = `${failed} of ${serversText(servers.length)} failed, ${servers.length - failed} verified; nothing was activated`;
+  const verified = servers.length - failed;
+  if (failed > 0 && verified < wanted(draft.rollout)) {
+    const message = `${failed} of ${serversText(servers.length)} failed, ${verified} verified; nothing was activated`;
     draft.enter('failed', message, message);
     return;
   }
-  draft.enter('staged', `all ${serversText(servers.length)} hold version ${draft.rollout.version}`);
+  const who =
+    failed === 0
+      ? `all ${serversText(servers.length)}`
+      : `${verified} of ${serversText(servers.length)} (${rules.end.rule})`;
+  draft.enter('staged', `${who} hold version ${version}`);
   draft.do({ type: 'timer', key: 'activate', afterUs: draft.rollout.limits.activateUs });
   for (const [name, server] of draft.servers())
     if (server.state === 'verified' && server.attached) draft.do({ type: 'activate', server: name });
@@ -505,11 +363,20 @@ function stage(draft: Draft, servers: readonly ServerProgress[]): void {
 function finishWhenActive(draft: Draft): void {
   const servers = Object.values(draft.rollout.servers);
   if (servers.some((server) => server.state === 'verified')) return;
-  const failed = servers.filter((server) => server.state !== 'active').length;
-  if (failed === 0) {
-    draft.enter('active', `version ${draft.rollout.version} is active on ${serversText(servers.length)}`);
+  const active = servers.filter((server) => server.state === 'active').length;
+  const others = servers.length - active;
+  const { version } = draft.rollout;
+  if (active < wanted(draft.rollout)) {
+    const message = `${others} of ${serversText(servers.length)} did not activate version ${version}`;
+    draft.enter('failed', message, message);
     return;
   }
-  const message = `${failed} of ${serversText(servers.length)} did not activate version ${draft.rollout.version}`;
-  draft.enter('failed', message, message);
+  const without = others === 0 ? '' : `; ${others} do not have it`;
+  draft.enter('active', `version ${version} is active on ${serversText(active)}${without}`);
+}
+
+/** How many servers have to have the version for the rollout to have what it wants. */
+function wanted({ servers, rules: { end } }: Rollout): number {
+  if (end.rule === 'all') return Object.keys(servers).length;
+  return end.rule === 'quorum' ? (end.servers ?? 1) : 1;
 }

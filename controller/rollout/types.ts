@@ -1,4 +1,5 @@
-import type { RolloutEvent, RolloutState, ServerState } from '../service.ts';
+import type { EndRule, RolloutEvent, RolloutState, ServerState, StartRule } from '../service.ts';
+import type { Tree } from '../topology/trees.ts';
 
 /**
  * A rollout as a value. `step(state, event, nowUs)` in machine.ts returns the next value and what has to be done about it; nothing here
@@ -14,6 +15,7 @@ export interface Rollout {
   /** Unicast lanes by which servers read a payload that no tree brings them; `base` 0 is the full image and always there. */
   readonly lanes: readonly Lane[];
   readonly limits: RolloutLimits;
+  readonly rules: RolloutRules;
   /** By the clock that `step` is given. */
   readonly startedAtUs: number;
   readonly stateSinceUs: number;
@@ -25,7 +27,7 @@ export interface Rollout {
 export interface ServerProgress {
   readonly cohort: 'current' | 'delta' | 'full';
   readonly state: ServerState;
-  /** The label under which it receives; 0 while it needs nothing. */
+  /** The label under which it receives: `receive` of its stripes, or a lane's; 0 while it needs nothing. */
   readonly label: number;
   /** Whether the agent has agreed to receive under that label: not asked, asked, agreed. */
   readonly prepared: 'no' | 'asked' | 'yes';
@@ -45,15 +47,26 @@ export type TransferPhase =
   | 'closed'
   | 'failed';
 
-/** One payload over one tree. Its entries are in the switches from `installing` until it is `closed` or `failed`. */
+/** One stripe of a payload over one tree. Its entries are in the switches from `installing` until it is `closed` or `failed`. */
 export interface TransferProgress {
   readonly label: number;
+  /** What its receivers receive all stripes under: the label that the payload's first stripe had in the plan. */
+  readonly receive: number;
+  readonly stripe: { readonly index: number; readonly count: number };
   /** Base version of the payload; 0: the full image. */
   readonly base: number;
+  /** Of the whole payload. */
   readonly payloadBytes: number;
-  readonly source: string;
-  readonly receivers: readonly string[];
+  /** Bytes of the payload in one packet. */
+  readonly segmentBytes: number;
+  readonly tree: Tree;
   readonly phase: TransferPhase;
+}
+
+/** When transfers start, and when the rollout has what it wants. */
+export interface RolloutRules {
+  readonly start: StartRule;
+  readonly end: EndRule;
 }
 
 export interface Lane {
@@ -105,6 +118,21 @@ export type RolloutInput =
       readonly bytesDone: number;
     }
   | { readonly type: 'receiver-failed'; readonly server: string; readonly label: number; readonly error: string }
+  /** It holds back nobody, but loses far more than the others: the tree goes on without it. */
+  | { readonly type: 'slow'; readonly server: string; readonly label: number; readonly why: string }
+  /** Answers `shrink`. */
+  | { readonly type: 'shrunk'; readonly label: number; readonly tree: Tree }
+  /** Answers `replace`; without a label: nobody else can send the stripe. */
+  | { readonly type: 'replaced'; readonly label: number; readonly by?: { readonly label: number; readonly tree: Tree } }
+  /** The sender's packets do not pass; those with this much of the payload do. */
+  | { readonly type: 'too-narrow'; readonly label: number; readonly segmentBytes: number }
+  /** Answers `relabel`: one label for every stripe. */
+  | {
+      readonly type: 'relabelled';
+      readonly receive: number;
+      readonly segmentBytes: number;
+      readonly labels: readonly number[];
+    }
   /** The directory has recorded the server as a holder. */
   | { readonly type: 'held'; readonly server: string }
   | {
@@ -140,6 +168,14 @@ export type Effect =
   | { readonly type: 'prepare'; readonly server: string; readonly label: number }
   /** Answered by send-failed, or by the sender's statuses. */
   | { readonly type: 'start-send'; readonly label: number }
+  /** The server is told which stripes there are now. */
+  | { readonly type: 'update-receive'; readonly server: string; readonly label: number }
+  /** Another source for the stripe that this label had; answered by replaced. */
+  | { readonly type: 'replace'; readonly label: number }
+  /** Labels for sending everything again in smaller packets; answered by relabelled. */
+  | { readonly type: 'relabel'; readonly receive: number; readonly segmentBytes: number; readonly stripes: number }
+  /** The tree without this server into the switches; answered by shrunk. */
+  | { readonly type: 'shrink'; readonly label: number; readonly without: string }
   | { readonly type: 'end-send'; readonly label: number; readonly complete: boolean }
   | { readonly type: 'end-receive'; readonly server: string; readonly label: number; readonly complete: boolean }
   /** Answered by activated or activate-failed. */
@@ -175,6 +211,18 @@ export function isSettled(server: ServerProgress): boolean {
 /** How many of the servers have proved the version. */
 export function verifiedCount(rollout: Rollout): number {
   return Object.values(rollout.servers).filter((server) => isSettled(server) && server.state !== 'failed').length;
+}
+
+/** The stripes that a payload travels in now: of each index the one that came last. */
+export function stripesOf({ transfers }: Pick<Rollout, 'transfers'>, receive: number): TransferProgress[] {
+  const byIndex = new Map<number, TransferProgress>();
+  for (const transfer of transfers) if (transfer.receive === receive) byIndex.set(transfer.stripe.index, transfer);
+  return [...byIndex.values()];
+}
+
+/** Whether receivers can get something of it: its sender sends, or is going to. */
+export function isOpen({ phase }: TransferProgress): boolean {
+  return phase === 'preparing' || phase === 'sending' || phase === 'sent';
 }
 
 /** Whether the transfer's entries are in switches. */

@@ -92,6 +92,18 @@ export function planTree(
   return describe(graph, source, targets, best.parents);
 }
 
+/**
+ * The tree without some of its receivers, over the same links as far as they still lead anywhere.
+ * @returns undefined when none is left
+ */
+export function withoutReceivers(graph: FabricGraph, tree: Tree, leaving: ReadonlySet<string>): Tree | undefined {
+  const targets = tree.receivers.filter((name) => !leaving.has(name)).map((name) => graph.host(name));
+  if (targets.length === 0) return undefined;
+  const parents = new Map(tree.coreLinks.map((hop) => [hop.to, hop]));
+  prune(parents, new Set(targets.map((host) => host.switch)));
+  return describe(graph, tree.source, targets, parents);
+}
+
 interface GrownTree {
   /** The hop by which each switch of the tree is entered; the root has none. */
   readonly parents: ReadonlyMap<string, Hop>;

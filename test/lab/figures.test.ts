@@ -182,7 +182,7 @@ test('bytes by class of link, NACKs and repairs come from the counters, what got
           mechanism: 'multicast',
           payload: { base: null, sizeBytes: 95_000 },
           source: 'mn1',
-          tree: null,
+          stripes: [],
           predictedSeconds: null,
           reasons: [],
           rejected: [],

@@ -32,7 +32,7 @@ export const rolloutView: RolloutView = {
         mechanism: 'none',
         payload: null,
         source: null,
-        tree: null,
+        stripes: [],
         predictedSeconds: null,
         reasons: ['holds version 22'],
         rejected: [],
@@ -44,7 +44,7 @@ export const rolloutView: RolloutView = {
         mechanism: 'multicast',
         payload: { base: 21, sizeBytes: 190_000 },
         source: 'mn1',
-        tree: { switches: ['leaf1'], coreLinks: [], hostLinks: 3 },
+        stripes: [{ source: 'mn1', switches: ['leaf1'], coreLinks: [], hostLinks: 3 }],
         predictedSeconds: {
           value: 0.01,
           unit: 's',

@@ -26,7 +26,7 @@ describe('the example of the product: 40 have it, 16 have version 21, 8 have not
 
   it('counts every link of a tree once per payload', () => {
     // Source's leaf to a spine, the spine to three leaves; every leaf has members of both cohorts.
-    expect(view.cohorts[1]!.tree!.coreLinks).toHaveLength(4);
+    expect(view.cohorts[1]!.stripes[0]!.coreLinks).toHaveLength(4);
     expect(view.bytes.coreLinks).toBe(4 * (FULL_BYTES + DELTA_BYTES));
     expect(view.bytes.hostLinks).toBe(8 * FULL_BYTES + 16 * DELTA_BYTES);
     // Servers are dealt to the leaves 16 by 16: of the 24, 6 are on the source's leaf, 18 two links away.
@@ -54,7 +54,7 @@ describe('the example of the product: 40 have it, 16 have version 21, 8 have not
   });
 
   it('has the tree and the payload that the rollout executes', () => {
-    expect(cohorts.map((c) => c.tree?.receivers.length)).toEqual([undefined, 16, 8]);
+    expect(cohorts.map((c) => c.trees.map((tree) => tree.receivers.length))).toEqual([[], [16], [8]]);
     expect(cohorts.map((c) => c.payload?.base)).toEqual([undefined, 21, 0]);
   });
 
@@ -145,7 +145,7 @@ describe('edge cases', () => {
     const world = World.example();
     world.detached.add('mn1');
     const { view } = makePlan({ ...demo, servers: [world.servers[7]!] }, world.directory, world.fabric);
-    expect(view.cohorts[0]).toMatchObject({ mechanism: 'unicast', tree: null, kind: 'full' });
+    expect(view.cohorts[0]).toMatchObject({ mechanism: 'unicast', stripes: [], kind: 'full' });
     expect(
       world.directory.holders(world.directory.findObject('models/demo')!.objectId, 22).map((h) => h.agent),
     ).toContain(view.cohorts[0]!.source);

@@ -8,6 +8,7 @@ import {
   hasEnded,
   type Rollout,
   type RolloutInput,
+  type RolloutRules,
   verifiedCount,
 } from '../../../controller/rollout/types.ts';
 import { World } from '../planner/fixture.ts';
@@ -26,17 +27,32 @@ class Run {
   private readonly installed = new Set<number>();
   private nowUs = 0;
 
-  constructor(servers: readonly string[] = SERVERS, world = World.example()) {
-    const plan = makePlan({ object: 'models/demo', version: 22, servers: [...servers] }, world.directory, world.fabric);
-    expect(labelsNeeded(plan)).toBe(
-      plan.cohorts.filter((c) => c.kind !== 'current').length * 2 +
-        (plan.cohorts.some((c) => c.kind === 'full') ? 0 : 1),
-    );
+  /** @param stripes of the full image; the plan of this fabric has one */
+  constructor(
+    servers: readonly string[] = SERVERS,
+    world = World.example(),
+    stripes = 1,
+    rules: RolloutRules = { start: { rule: 'all' }, end: { rule: 'all' } },
+  ) {
+    const made = makePlan({ object: 'models/demo', version: 22, servers: [...servers] }, world.directory, world.fabric);
+    const plan = {
+      ...made,
+      cohorts: made.cohorts.map((cohort) =>
+        cohort.kind === 'full' ? { ...cohort, trees: Array(stripes).fill(cohort.trees[0]!) } : cohort,
+      ),
+    };
+    if (stripes === 1)
+      expect(labelsNeeded(plan)).toBe(
+        plan.cohorts.filter((c) => c.kind !== 'current').length * 2 +
+          (plan.cohorts.some((c) => c.kind === 'full') ? 0 : 1),
+      );
     this.rollout = createRollout({
       id: 'r1',
       plan,
       firstLabel: LANE_FULL,
       limits: limitsFor(60_000_000),
+      rules,
+      segmentBytes: 8192,
       nowUs: 0,
       attached: (name) => !world.detached.has(name),
     });
@@ -69,7 +85,8 @@ class Run {
 
   /** To the point where both transfers send. */
   sending(): this {
-    this.send({ type: 'start' }, { type: 'installed', label: DELTA }, { type: 'installed', label: FULL });
+    this.send({ type: 'start' });
+    for (const { label } of this.rollout.transfers) this.send({ type: 'installed', label });
     for (const [name, server] of Object.entries(this.rollout.servers))
       if (server.label !== 0) this.send({ type: 'prepared', server: name, label: server.label });
     return this;
@@ -294,19 +311,137 @@ describe('sources', () => {
     ['restarted', attached('mn1', true)],
     ['failed', { type: 'sender-failed', label: FULL, error: 'file changed' }],
     ['refused', { type: 'send-failed', label: FULL, error: 'no such payload' }],
-  ] satisfies [string, RolloutInput][])('goes on by unicast when the source %s', (_, input) => {
-    const run = new Run().sending().held(EMPTY_1);
-    const effects = run.send(input);
-    expect(run.of('remove', effects).map((e) => e.label)).toContain(FULL);
-    expect(run.of('prepare', effects)).toContainEqual({ type: 'prepare', server: EMPTY_2, label: LANE_FULL });
-    expect(run.rollout.servers[EMPTY_1]!.state).toBe('verified');
-  });
+  ] satisfies [string, RolloutInput][])(
+    'looks for another source when the source %s, and goes on by unicast',
+    (_, input) => {
+      const run = new Run().sending().held(EMPTY_1);
+      const failure = run.send(input);
+      expect(run.of('remove', failure).map((e) => e.label)).toContain(FULL);
+      expect(run.of('replace', failure)).toContainEqual({ type: 'replace', label: FULL });
+      const effects = run.send({ type: 'replaced', label: FULL });
+      expect(run.of('prepare', effects)).toContainEqual({ type: 'prepare', server: EMPTY_2, label: LANE_FULL });
+      expect(run.rollout.servers[EMPTY_1]!.state).toBe('verified');
+    },
+  );
 
   it('goes on by unicast when the switches refuse the tree', () => {
     const run = new Run();
     run.send({ type: 'start' });
-    const effects = run.send({ type: 'install-failed', label: DELTA, error: 'table full' });
+    run.send({ type: 'install-failed', label: DELTA, error: 'table full' });
+    const effects = run.send({ type: 'replaced', label: DELTA });
     expect(run.of('prepare', effects).map((e) => e.label)).toEqual([LANE_DELTA, LANE_DELTA]);
+  });
+});
+
+describe('stripes', () => {
+  it('another source takes over: receivers hear of it, and it is started when the switches have its tree', () => {
+    const run = new Run().sending();
+    run.send({ type: 'sender-failed', label: FULL, error: 'gone' });
+    const by = { label: 200, tree: { ...run.rollout.transfers[1]!.tree, source: 'mn2' } };
+    expect(run.of('install', run.send({ type: 'replaced', label: FULL, by }))).toEqual([
+      { type: 'install', label: 200 },
+    ]);
+    const effects = run.send({ type: 'installed', label: 200 });
+    expect(run.of('update-receive', effects).map((e) => [e.server, e.label])).toEqual([
+      [EMPTY_1, FULL],
+      [EMPTY_2, FULL],
+    ]);
+    expect(run.of('start-send', effects)).toEqual([{ type: 'start-send', label: 200 }]);
+    run
+      .held(OLD_1, OLD_2, EMPTY_1, EMPTY_2)
+      .closed(DELTA, 200)
+      .activate(...SERVERS);
+    expect(run.rollout.state).toBe('active');
+  });
+
+  it('looks for no more sources than a few', () => {
+    const run = new Run().sending();
+    let label = FULL;
+    for (let next = 200; run.of('replace', run.send({ type: 'sender-failed', label, error: 'x' })).length > 0; next++) {
+      const by = { label: next, tree: run.rollout.transfers[1]!.tree };
+      run.send({ type: 'replaced', label, by }, { type: 'installed', label: next });
+      label = next;
+    }
+    expect(label).toBe(202);
+    expect(run.rollout.servers[EMPTY_1]!.label).toBe(LANE_FULL);
+  });
+
+  it('one of two stripes that nobody can send is read by unicast, the other goes on', () => {
+    const run = new Run(SERVERS, World.example(), 2);
+    run.sending();
+    const [, first, second] = run.rollout.transfers.map(({ label }) => label);
+    expect(run.rollout.transfers.map(({ stripe }) => stripe.count)).toEqual([1, 2, 2]);
+    run.send({ type: 'sender-failed', label: second!, error: 'gone' });
+    const effects = run.send({ type: 'replaced', label: second! });
+    expect(run.of('update-receive', effects).map((e) => e.server)).toEqual([EMPTY_1, EMPTY_2]);
+    expect(run.of('end-receive', effects)).toEqual([]);
+    expect(run.rollout.servers[EMPTY_1]).toMatchObject({ label: first, state: 'receiving' });
+    run
+      .held(OLD_1, OLD_2, EMPTY_1, EMPTY_2)
+      .closed(DELTA, first!)
+      .activate(...SERVERS);
+    expect(run.rollout.state).toBe('active');
+  });
+
+  it('sends everything again in smaller packets where large ones do not pass', () => {
+    const run = new Run().sending();
+    const effects = run.send({ type: 'too-narrow', label: FULL, segmentBytes: 1376 });
+    expect(run.of('relabel', effects)).toEqual([{ type: 'relabel', receive: FULL, segmentBytes: 1376, stripes: 1 }]);
+    run.send({ type: 'relabelled', receive: FULL, segmentBytes: 1376, labels: [300] });
+    expect(run.rollout.transfers.at(-1)).toMatchObject({ label: 300, receive: 300, segmentBytes: 1376 });
+    const after = run.send({ type: 'installed', label: 300 });
+    expect(run.of('prepare', after).map((e) => e.label)).toEqual([300, 300]);
+  });
+
+  it('takes a server that holds the others back out of the tree', () => {
+    const run = new Run().sending();
+    const effects = run.send({ type: 'slow', server: EMPTY_1, label: FULL, why: 'it lost 30 %' });
+    expect(run.of('shrink', effects)).toEqual([{ type: 'shrink', label: FULL, without: EMPTY_1 }]);
+    expect(run.rollout.servers[EMPTY_1]!.label).toBe(LANE_FULL);
+    // The last one has nobody to hold back.
+    expect(run.send({ type: 'slow', server: EMPTY_2, label: FULL, why: 'it lost 30 %' })).toEqual([]);
+  });
+});
+
+describe('rules', () => {
+  it('a quorum of ready receivers is enough to start', () => {
+    const run = new Run(SERVERS, World.example(), 1, { start: { rule: 'quorum', servers: 1 }, end: { rule: 'all' } });
+    run.send({ type: 'start' }, { type: 'installed', label: FULL });
+    expect(run.of('start-send')).toEqual([]);
+    run.send({ type: 'prepared', server: EMPTY_2, label: FULL });
+    expect(run.of('start-send')).toEqual([{ type: 'start-send', label: FULL }]);
+  });
+
+  it('by deadline, the start waits for who is not attached as well', () => {
+    const world = World.example();
+    world.detached.add(EMPTY_2);
+    const run = new Run(SERVERS, world, 1, { start: { rule: 'deadline' }, end: { rule: 'all' } });
+    run.send({ type: 'start' }, { type: 'installed', label: FULL }, { type: 'prepared', server: EMPTY_1, label: FULL });
+    expect(run.of('start-send')).toEqual([]);
+    run.send({ type: 'timer', key: `prepare:${FULL}` });
+    expect(run.of('start-send')).toEqual([{ type: 'start-send', label: FULL }]);
+  });
+
+  it('a quorum that has the version ends the rollout, and says who does not have it', () => {
+    const run = new Run(SERVERS, World.example(), 1, { start: { rule: 'all' }, end: { rule: 'quorum', servers: 4 } });
+    run.sending().held(OLD_1, OLD_2);
+    expect(run.rollout.state).toBe('distributing');
+    run.held(EMPTY_1);
+    expect(run.rollout.servers[EMPTY_2]).toMatchObject({
+      state: 'failed',
+      error: '4 servers had the version before it did',
+    });
+    run.closed(DELTA, FULL).activate(CURRENT, OLD_1, OLD_2, EMPTY_1);
+    expect(run.rollout).toMatchObject({ state: 'active', error: null });
+  });
+
+  it('by deadline, who has the version then is enough', () => {
+    const run = new Run(SERVERS, World.example(), 1, { start: { rule: 'all' }, end: { rule: 'deadline' } });
+    run.sending().held(OLD_1);
+    run.send({ type: 'timer', key: 'deadline' });
+    run.closed(DELTA, FULL).activate(CURRENT, OLD_1);
+    expect(run.rollout.state).toBe('active');
+    expect(run.rollout.servers[EMPTY_1]).toMatchObject({ state: 'failed', error: 'not verified at the deadline' });
   });
 });
 
