@@ -4,14 +4,16 @@ import { DdfError } from '../base/errors.ts';
 import { createLogger } from '../base/logger.ts';
 import { createRandom } from '../base/random.ts';
 import { createController } from '../controller/main.ts';
+import { SwitchConnection } from '../controller/p4runtime/connection.ts';
 import { readFabricProgram } from '../lab/p4-program.ts';
 import type { Topology } from '../topologies/types.ts';
 import { Interruption } from './interruption.ts';
 import { hostAndPort, requiredOption, wholeNumber } from './options.ts';
 import type { Terminal } from './terminal.ts';
+import { type RawTlsOptions, readTlsFiles } from './tls-files.ts';
 import { readTopology } from './topology-file.ts';
 
-export interface RawControllerOptions {
+export interface RawControllerOptions extends RawTlsOptions {
   readonly topology?: string;
   readonly switches?: string;
   readonly switchBasePort?: string;
@@ -33,6 +35,7 @@ export async function runController(raw: RawControllerOptions, terminal: Termina
   hostAndPort('--agents', agentsAddress, 0);
   hostAndPort('--api', apiAddress, 0);
   const databasePath = requiredOption('--db', raw.db);
+  const tls = await readTlsFiles(raw, 'client');
   const { bmv2Json, index } = readFabricProgram();
   const scheduler = new RealScheduler();
   const interruption = new Interruption();
@@ -44,6 +47,7 @@ export async function runController(raw: RawControllerOptions, terminal: Termina
       databasePath,
       agentsAddress,
       apiAddress,
+      ...(tls === undefined ? {} : { connect: (options) => new SwitchConnection({ ...options, tls }) }),
       scheduler,
       // Read tokens come from it: nobody may guess them.
       random: createRandom(randomBytes(32).toString('hex')),

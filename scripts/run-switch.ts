@@ -6,10 +6,12 @@ import { parseP4InfoText } from '../wire/p4runtime/p4info-text.ts';
 import { Interruption } from './interruption.ts';
 import { parseSwitchOptions, type RawSwitchOptions } from './switch-options.ts';
 import type { Terminal } from './terminal.ts';
+import { readTlsFiles } from './tls-files.ts';
 
 /** `ddf switch`: an embedded switch on interfaces of this network namespace, until a signal ends it. Returns the exit code. */
 export async function runSwitch(raw: RawSwitchOptions, terminal: Terminal): Promise<number> {
   const { programFile, p4infoFile, logLevel, json, ...options } = parseSwitchOptions(raw);
+  const tls = await readTlsFiles(raw, 'server');
   const program =
     programFile === undefined
       ? undefined
@@ -22,7 +24,12 @@ export async function runSwitch(raw: RawSwitchOptions, terminal: Terminal): Prom
         };
   const interruption = new Interruption();
   try {
-    const running = await startStandaloneSwitch({ ...options, program, logger: createLogger(logLevel) });
+    const running = await startStandaloneSwitch({
+      ...options,
+      ...(tls === undefined ? {} : { tls }),
+      program,
+      logger: createLogger(logLevel),
+    });
     const { grpcPort, adminPort } = running;
     const deviceId = String(options.deviceId);
     const ports = options.ports.map(({ port, interfaceName }) => `${port}@${interfaceName}`);

@@ -4,9 +4,10 @@ import { checkInterfaceName } from '../switch/ports/af-packet.ts';
 import type { ImpairmentProperties } from '../switch/ports/impairments.ts';
 import type { StandalonePort } from '../switch/standalone.ts';
 import { hostAndPort, MAX_SEED, wholeNumber } from './options.ts';
+import type { RawTlsOptions } from './tls-files.ts';
 
 /** What the command line says, as text; absent options are undefined. */
-export interface RawSwitchOptions {
+export interface RawSwitchOptions extends RawTlsOptions {
   readonly program?: string;
   readonly p4info?: string;
   /** False with --no-p4. */

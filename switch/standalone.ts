@@ -3,6 +3,7 @@ import { RealScheduler } from '../base/clock.ts';
 import { loadLibc } from '../base/linux/libc.ts';
 import type { Logger } from '../base/logger.ts';
 import { createRandom, type Random } from '../base/random.ts';
+import type { TlsIdentity } from '../base/tls.ts';
 import type { ForwardingPipelineConfig } from '../wire/p4runtime/messages.ts';
 import { startAdminServer } from './admin/admin-server.ts';
 import { Device, type DeviceStatistics } from './device.ts';
@@ -31,6 +32,8 @@ export interface StandaloneSwitchOptions {
   readonly ports: readonly StandalonePort[];
   /** Where P4Runtime is served: host:port, port 0 takes a free one. */
   readonly grpcAddress: string;
+  /** Default: P4Runtime is served without TLS. */
+  readonly tls?: TlsIdentity;
   /** Where the switch can be looked into over HTTP: host:port; default: nowhere. */
   readonly adminAddress?: string;
   /** bmv2 JSON that runs from the start, and what P4Runtime knows it by; without P4Info it forwards but a controller has to set its own pipeline. */
@@ -155,6 +158,7 @@ export async function startStandaloneSwitch(options: StandaloneSwitchOptions): P
       address: options.grpcAddress,
       scheduler,
       logger,
+      ...(options.tls === undefined ? {} : { tls: options.tls }),
       ...(program?.p4info === undefined
         ? {}
         : { pipelines: new Map([[deviceId, { p4info: program.p4info, p4DeviceConfig: program.bmv2Json }]]) }),

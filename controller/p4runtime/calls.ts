@@ -1,5 +1,14 @@
-import { Client, type ClientDuplexStream, credentials, Metadata, type ServiceError, status } from '@grpc/grpc-js';
+import {
+  type ChannelCredentials,
+  Client,
+  type ClientDuplexStream,
+  credentials,
+  Metadata,
+  type ServiceError,
+  status,
+} from '@grpc/grpc-js';
 import { DdfError } from '../../base/errors.ts';
+import type { TlsIdentity } from '../../base/tls.ts';
 import type { StreamMessageRequest, StreamMessageResponse } from '../../wire/p4runtime/messages.ts';
 import { type MessageInput, serviceDefinition } from '../../wire/proto.ts';
 
@@ -20,9 +29,12 @@ export class P4RuntimeChannel {
   private readonly client: Client;
   private readonly active = new Set<{ cancel(): void }>();
 
-  /** @param address `host:port` */
-  constructor(address: string) {
-    this.client = new Client(address, credentials.createInsecure(), {
+  /**
+   * @param address `host:port`
+   * @param tls undefined: no TLS
+   */
+  constructor(address: string, tls: TlsIdentity | undefined) {
+    this.client = new Client(address, channelCredentials(tls), {
       // Switches are neighbours, not web sites: an http_proxy of the environment breaks gRPC.
       'grpc.enable_http_proxy': 0,
       // Otherwise channels to the same address share a connection, and a call that wedges it takes the mastership along.
@@ -106,6 +118,13 @@ export class P4RuntimeChannel {
     this.active.clear();
     this.client.close();
   }
+}
+
+function channelCredentials(tls: TlsIdentity | undefined): ChannelCredentials {
+  if (tls === undefined) return credentials.createInsecure();
+  const buffer = (bytes: Uint8Array | undefined): Buffer | null => (bytes === undefined ? null : Buffer.from(bytes));
+  const { authorities, certificate } = tls;
+  return credentials.createSsl(buffer(authorities), buffer(certificate?.privateKey), buffer(certificate?.chain));
 }
 
 export function isServiceError(error: unknown): error is ServiceError {

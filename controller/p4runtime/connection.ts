@@ -1,6 +1,7 @@
 import { status } from '@grpc/grpc-js';
 import { DdfError } from '../../base/errors.ts';
 import { createRandom, type Random } from '../../base/random.ts';
+import type { TlsIdentity } from '../../base/tls.ts';
 import {
   type CapabilitiesResponse,
   type CounterData,
@@ -36,6 +37,8 @@ export interface SwitchConnectionOptions {
   readonly name: string;
   /** `host:port` of its P4Runtime server. */
   readonly address: string;
+  /** Default: no TLS. The switch's certificate has to be for the host of `address`. */
+  readonly tls?: TlsIdentity;
   readonly deviceId: number;
   /** The first bid, see `electionIdAt`; later ones are higher. */
   readonly electionId: Uint128;
@@ -102,6 +105,7 @@ export class SwitchConnection {
     this.mastership = new Mastership({
       name: options.name,
       address: options.address,
+      tls: options.tls,
       deviceId: this.deviceId,
       electionId: options.electionId,
       answerTimeoutMs: this.callTimeoutMs,
@@ -360,7 +364,7 @@ export class SwitchConnection {
 
   private callChannel(): P4RuntimeChannel {
     this.mastership.requirePrimary();
-    this.calls ??= new P4RuntimeChannel(this.options.address);
+    this.calls ??= new P4RuntimeChannel(this.options.address, this.options.tls);
     return this.calls;
   }
 

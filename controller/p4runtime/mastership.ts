@@ -1,6 +1,7 @@
 import { type ClientDuplexStream, status } from '@grpc/grpc-js';
 import { DdfError } from '../../base/errors.ts';
 import type { Random } from '../../base/random.ts';
+import type { TlsIdentity } from '../../base/tls.ts';
 import type {
   CapabilitiesResponse,
   DigestListAck,
@@ -21,6 +22,7 @@ export type MastershipState = 'connecting' | 'primary' | 'backup' | 'down';
 export interface MastershipOptions {
   readonly name: string;
   readonly address: string;
+  readonly tls: TlsIdentity | undefined;
   readonly deviceId: bigint;
   readonly electionId: Uint128;
   readonly answerTimeoutMs: number;
@@ -118,7 +120,7 @@ export class Mastership {
   }
 
   private connect(): void {
-    const channel = new P4RuntimeChannel(this.options.address);
+    const channel = new P4RuntimeChannel(this.options.address, this.options.tls);
     const stream = channel.openStream();
     this.channel = channel;
     this.stream = stream;
@@ -195,11 +197,19 @@ export class Mastership {
   private ended(code: number, details: string): void {
     this.release();
     if (this.closed) return;
-    this.lastError = new DdfError('SWITCH_UNREACHABLE', `the stream ended: ${statusName(code)} ${details}`.trimEnd(), {
-      where: `switch ${this.options.name} at ${this.options.address}`,
-      remedy: 'It is tried again; check that the switch runs and has this device id if this persists.',
-      recoverable: true,
-    });
+    this.lastError = new DdfError(
+      'SWITCH_UNREACHABLE',
+      `the stream ended: ${statusName(code)} ${details}`.replace(/\s+/g, ' ').trimEnd(),
+      {
+        where: `switch ${this.options.name} at ${this.options.address}`,
+        remedy: `It is tried again; if this persists, check that the switch runs, has this device id and ${
+          this.options.tls === undefined
+            ? 'speaks gRPC without TLS'
+            : 'speaks TLS with a certificate for this host, and that both ends trust what the other one shows'
+        }.`,
+        recoverable: true,
+      },
+    );
     // The server knows the id already, perhaps from the stream that died a moment ago.
     if (code === status.INVALID_ARGUMENT) this.electionId = nextElectionId(this.electionId);
     const delayMs = Math.min(this.options.reconnectFirstMs * 2 ** this.failures, this.options.reconnectMaximumMs);

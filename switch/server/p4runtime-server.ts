@@ -12,6 +12,7 @@ import {
 import type { Scheduler } from '../../base/clock.ts';
 import { DdfError } from '../../base/errors.ts';
 import type { Logger } from '../../base/logger.ts';
+import type { TlsIdentity } from '../../base/tls.ts';
 import type {
   CapabilitiesRequest,
   Entity,
@@ -36,6 +37,8 @@ export interface P4RuntimeServerOptions {
   /** The clock of the devices; idle time-outs and digests go by it. */
   readonly scheduler: Scheduler;
   readonly logger: Logger;
+  /** Default: no TLS. With authorities, clients have to show a certificate that comes from them. */
+  readonly tls?: TlsIdentity;
   /** Streams per device and role; default 64. */
   readonly maxStreams?: number;
   /** What devices run before a controller sets another pipeline, by device id; default: nothing. */
@@ -77,7 +80,7 @@ export async function startP4RuntimeServer(options: P4RuntimeServerOptions): Pro
   });
   server.addService(serviceDefinition('p4.v1.P4Runtime'), handlers(services, logger));
   try {
-    const port = await bind(server, options.address);
+    const port = await bind(server, options.address, serverCredentials(options.tls));
     let stopped = false;
     return {
       port,
@@ -95,13 +98,21 @@ export async function startP4RuntimeServer(options: P4RuntimeServerOptions): Pro
   }
 }
 
-function bind(server: Server, address: string): Promise<number> {
+function bind(server: Server, address: string, credentials: ServerCredentials): Promise<number> {
   return new Promise((resolve, reject) => {
-    server.bindAsync(address, ServerCredentials.createInsecure(), (error, port) => {
+    server.bindAsync(address, credentials, (error, port) => {
       if (error === null) resolve(port);
       else reject(bindError(error, address));
     });
   });
+}
+
+function serverCredentials(tls: TlsIdentity | undefined): ServerCredentials {
+  if (tls?.certificate === undefined) return ServerCredentials.createInsecure();
+  const { chain, privateKey } = tls.certificate;
+  const pair = { cert_chain: Buffer.from(chain), private_key: Buffer.from(privateKey) };
+  const authorities = tls.authorities === undefined ? null : Buffer.from(tls.authorities);
+  return ServerCredentials.createSsl(authorities, [pair], authorities !== null);
 }
 
 function bindError(error: Error, address: string): DdfError {
