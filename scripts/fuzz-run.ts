@@ -2,11 +2,10 @@ import { Worker } from 'node:worker_threads';
 
 /** What is fuzzed, by group. test/fuzz/ holds the targets; each run has a thread of its own. */
 export const FUZZ_TARGETS = {
-  packets: ['packets/fabric', 'packets/parsers'],
+  packets: ['packets/fabric', 'packets/parsers', 'packets/transfer'],
   programs: ['programs/bmv2-json', 'programs/p4info'],
   requests: ['requests/service', 'requests/grpc'],
   agents: [
-    'agents/transfer',
     'agents/manifests',
     'agents/safetensors',
     'agents/deltas',
