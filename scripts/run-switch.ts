@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { DdfError } from '../base/errors.ts';
+import { DdfError, type ErrorCode } from '../base/errors.ts';
 import { createLogger } from '../base/logger.ts';
 import { type PortReport, type StandaloneReport, startStandaloneSwitch } from '../switch/standalone.ts';
 import { parseP4InfoText } from '../wire/p4runtime/p4info-text.ts';
@@ -7,6 +7,8 @@ import { Interruption } from './interruption.ts';
 import { parseSwitchOptions, type RawSwitchOptions } from './switch-options.ts';
 import type { Terminal } from './terminal.ts';
 import { readTlsFiles } from './tls-files.ts';
+
+const PROGRAM_ERRORS: readonly ErrorCode[] = ['INVALID_PROGRAM', 'UNSUPPORTED_PROGRAM', 'PROGRAM_MISMATCH'];
 
 /** `ddf switch`: an embedded switch on interfaces of this network namespace, until a signal ends it. Returns the exit code. */
 export async function runSwitch(raw: RawSwitchOptions, terminal: Terminal): Promise<number> {
@@ -29,6 +31,8 @@ export async function runSwitch(raw: RawSwitchOptions, terminal: Terminal): Prom
       ...(tls === undefined ? {} : { tls }),
       program,
       logger: createLogger(logLevel),
+    }).catch((error: unknown) => {
+      throw programFile === undefined ? error : inFile(error, programFile);
     });
     const { grpcPort, adminPort } = running;
     const deviceId = String(options.deviceId);
@@ -45,6 +49,17 @@ export async function runSwitch(raw: RawSwitchOptions, terminal: Terminal): Prom
   } finally {
     interruption.end();
   }
+}
+
+/** What is wrong with a program says where in it, but not which file it came from. */
+function inFile(error: unknown, file: string): unknown {
+  if (!(error instanceof DdfError) || !PROGRAM_ERRORS.includes(error.code)) return error;
+  const { code, message, where, remedy } = error;
+  return new DdfError(code, message, {
+    where: where === undefined ? file : `${file}: ${where}`,
+    ...(remedy === undefined ? {} : { remedy }),
+    cause: error,
+  });
 }
 
 async function read(option: string, file: string): Promise<Buffer> {

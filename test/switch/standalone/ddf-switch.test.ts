@@ -302,7 +302,9 @@ describe.skipIf(reason !== undefined)(title, { timeout: 60_000 }, () => {
     try {
       const broken = join(directory, 'broken.json');
       writeFileSync(broken, '{');
-      expect(await refused(['--grpc', '127.0.0.1:0', '--program', broken])).toMatch(/INVALID_PROGRAM/);
+      expect(await refused(['--grpc', '127.0.0.1:0', '--program', broken])).toMatch(
+        /INVALID_PROGRAM: .*broken\.json: \$/,
+      );
     } finally {
       rmSync(directory, { recursive: true });
     }
