@@ -251,8 +251,13 @@ export class SwitchFleet {
       converged: false,
       failure: undefined,
     };
+    let wasPrimary = false;
     connection.onState((state) => {
-      logger.info({ switch: name, state }, 'switch');
+      const { lastError } = connection;
+      if (state === 'backup' || (wasPrimary && lastError !== undefined))
+        logger.warn({ switch: name, state, error: lastError?.describe() }, 'switch is not ours');
+      else logger.info({ switch: name, state }, 'switch');
+      wasPrimary = state === 'primary';
       member.converged = false;
       if (state === 'primary')
         connection.capabilities().then(

@@ -86,6 +86,7 @@ export class SwitchConnection {
   private readonly options: SwitchConnectionOptions;
   private readonly callTimeoutMs: number;
   private readonly mastership: Mastership;
+  private readonly waiting = new Set<(error: DdfError) => void>();
   private readonly listeners = new Set<(state: ConnectionState) => void>();
   private readonly inbox: StreamInbox;
   private calls: P4RuntimeChannel | undefined;
@@ -166,6 +167,8 @@ export class SwitchConnection {
   close(): void {
     this.mastership.close();
     this.inbox.close();
+    const closed = new DdfError('CANCELLED', 'the connection was closed', { where: `switch ${this.name}` });
+    for (const giveUp of this.waiting) giveUp(closed);
   }
 
   /** Calls back with every change of the state. @returns a function that stops it */
@@ -174,13 +177,16 @@ export class SwitchConnection {
     return () => this.listeners.delete(listener);
   }
 
-  /** Resolves when this is primary; rejects with the reason when it is not within `timeoutMs`. */
+  /** Resolves when this is primary; rejects with the reason when it is not within `timeoutMs`, with CANCELLED at {@link close}. */
   whenPrimary(timeoutMs: number): Promise<void> {
     if (this.state === 'primary') return Promise.resolve();
     return new Promise((resolve, reject) => {
+      const giveUp = (error: DdfError): void => {
+        end();
+        reject(error);
+      };
       const timer = setTimeout(() => {
-        stop();
-        reject(
+        giveUp(
           this.lastError ??
             new DdfError('SWITCH_UNREACHABLE', `no mastership within ${timeoutMs} ms`, {
               where: `switch ${this.name} at ${this.options.address}`,
@@ -191,10 +197,15 @@ export class SwitchConnection {
       }, timeoutMs);
       const stop = this.onState((state) => {
         if (state !== 'primary') return;
-        clearTimeout(timer);
-        stop();
+        end();
         resolve();
       });
+      const end = (): void => {
+        clearTimeout(timer);
+        stop();
+        this.waiting.delete(giveUp);
+      };
+      this.waiting.add(giveUp);
     });
   }
 

@@ -161,6 +161,10 @@ describe('mastership', () => {
     server.stop();
     await soon(() => expect(connection.state).toBe('down'));
     expect(await failure(connection.whenPrimary(30))).toMatchObject({ code: 'SWITCH_UNREACHABLE', recoverable: true });
+    const closing = connect();
+    const waiting = failure(closing.whenPrimary(3_600_000));
+    closing.close();
+    expect((await waiting).code).toBe('CANCELLED');
     server = await FakeServer.listen(Number(address.split(':')[1]));
     await connection.whenPrimary(10_000);
     expect(server.bids).toHaveLength(1);
