@@ -255,7 +255,10 @@ export class SwitchFleet {
     connection.onState((state) => {
       const { lastError } = connection;
       if (state === 'backup' || (wasPrimary && lastError !== undefined))
-        logger.warn({ switch: name, state, error: lastError?.describe() }, 'switch is not ours');
+        logger.warn(
+          { switch: name, state, error: lastError?.describe() },
+          state === 'backup' ? 'another controller has the switch' : 'the switch is lost',
+        );
       else logger.info({ switch: name, state }, 'switch');
       wasPrimary = state === 'primary';
       member.converged = false;
