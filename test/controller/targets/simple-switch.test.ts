@@ -7,8 +7,9 @@ import { createPipeline } from '../../../controller/p4runtime/pipeline.ts';
 import { entityMap } from '../../../controller/reconcile/diff.ts';
 import { Reconciler, type ReconcilerEvent, type ReconcilerOptions } from '../../../controller/reconcile/reconciler.ts';
 import { baseState } from '../../../controller/tables/desired.ts';
+import { FIRST_MULTICAST_GROUP, multicastEntities } from '../../../controller/tables/forwarding.ts';
 import { FabricGraph } from '../../../controller/topology/graph.ts';
-import { PORT_CPU } from '../../../p4/build/constants.ts';
+import { IP_MULTICAST_SIZE, PORT_CPU } from '../../../p4/build/constants.ts';
 import { findSimpleSwitch, SimpleSwitch } from '../../../scripts/simple-switch.ts';
 import { loadTopology } from '../../../topologies/load.ts';
 import { type Entity, UpdateType } from '../../../wire/p4runtime/messages.ts';
@@ -109,6 +110,30 @@ describe.skipIf(path === undefined)(
       expect(values(found)).toEqual(values(expected));
       const oneShot = found.filter(({ tableEntry }) => tableEntry?.action?.actionProfileActionSet !== undefined);
       expect(oneShot.length).toBeGreaterThan(1);
+    });
+
+    it('changes a group of ordinary multicast where it is, and takes it away', async () => {
+      const connection = await connectPrimary();
+      const { reconciler, events } = reconcile(connection, base);
+      const group = (...ports: number[]): Entity[] =>
+        multicastEntities(factory, {
+          destination: 0xef010203,
+          multicastGroup: FIRST_MULTICAST_GROUP + IP_MULTICAST_SIZE - 1,
+          ports,
+          sourceMac: graph.switch('leaf1').mac,
+        });
+      for (const ports of [[2], [2, 3, 18], [18]]) {
+        reconciler.setDesired('multicast', group(...ports));
+        await reconciler.converge();
+        const found = await connection.read([
+          { packetReplicationEngineEntry: { multicastGroupEntry: { multicastGroupId: 0 } } },
+        ]);
+        expect(values(found)).toEqual(values(group(...ports).slice(0, 1)));
+      }
+      expect(events.slice(-2)).toEqual([1, 2].map(() => ({ type: 'converged', inserted: 0, modified: 1, deleted: 0 })));
+      reconciler.removeDesired('multicast');
+      await reconciler.converge();
+      expect(events.at(-1)).toEqual({ type: 'converged', inserted: 0, modified: 0, deleted: 2 });
     });
 
     it('gives everything back that is no longer wanted, defaults and meters too', async () => {
