@@ -113,6 +113,14 @@ describe('P4Info of the fabric', () => {
     for (const table of p4Info.tables) expect(table.hasConstDefault, table.alias).toBe(table.fields.length > 0);
   });
 
+  it('matches nothing wider than 64 bits, and no ranges: not every target can', () => {
+    for (const table of p4Info.tables)
+      for (const { name, widthBits, kind } of table.fields) {
+        expect(widthBits, `${table.alias}, ${name}`).toBeLessThanOrEqual(64);
+        expect(kind, `${table.alias}, ${name}`).not.toBe('range');
+      }
+  });
+
   it('selects next hops through groups', () => {
     const profile = p4Info.tables.require('ipv4_lpm').profile;
     expect(profile).toMatchObject({

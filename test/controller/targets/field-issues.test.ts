@@ -393,7 +393,7 @@ describe('the controller copes with a target that', { timeout: TIMEOUT_MS }, () 
     await expectInPlace(connection, base);
   });
 
-  it('rows 22 and 33: has no config to give before the first one', async () => {
+  it('row 33: has no config to give before the first one', async () => {
     target.faults.refusesGetBeforeSet = true;
     const connection = await connectPrimary();
     const { reconciler, events } = reconcile(connection, base);
