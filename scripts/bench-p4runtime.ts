@@ -2,7 +2,7 @@
  * How many table entries per second the controller writes: `npm run bench:p4runtime [-- --json]`.
  *
  * The same connection writes the same entries of table transfer to the embedded switch and, where simple_switch_grpc is on PATH, to that, each in a
- * process of its own: in batches of 256, one at a time, and as a reconciler that finds the switch restarted without its state.
+ * process of its own and all of them in turn: in batches of 256, one at a time, and as a reconciler that finds the switch restarted without its state.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -27,7 +27,10 @@ import { findSimpleSwitch, freePort, SimpleSwitch } from './simple-switch.ts';
 
 const ENTRIES = 10_000;
 const SINGLES = 2_000;
-const ROUNDS = 7;
+/** Medians are taken of so many, after some that nobody counts. */
+const ROUNDS = 11;
+const WARM_ROUNDS = 3;
+const RESTARTS = 7;
 const DEVICE_ID = 1;
 const SERVE = '--serve';
 
@@ -127,110 +130,142 @@ function median(values: readonly number[]): number {
   return [...values].sort((a, b) => a - b)[values.length >> 1]!;
 }
 
-async function measure(target: Target): Promise<Figures> {
-  const port = await freePort();
-  let process = await target.start(port);
-  const connection = new SwitchConnection({
-    name: target.name,
-    address: `127.0.0.1:${port}`,
-    deviceId: DEVICE_ID,
-    electionId: electionIdAt(Date.now(), 1n),
-    reconnectMaximumMs: 200,
-  });
-  try {
-    connection.start();
-    await connection.whenPrimary(30_000);
-    await connection.setPipeline(pipeline);
-    const bare: number[] = [];
-    const single: number[] = [];
-    for (let round = 0; round < ROUNDS; round++) {
-      bare.push(await timed(() => write(connection, updates(UpdateType.INSERT))));
-      await write(connection, updates(UpdateType.DELETE));
-      single.push(
-        await timed(async () => {
-          for (const update of updates(UpdateType.INSERT, SINGLES)) await write(connection, [update]);
-        }),
-      );
-      await write(connection, updates(UpdateType.DELETE, SINGLES));
-    }
-    const reconciles: number[] = [];
-    const bareAfterRestart: number[] = [];
-    for (let round = 0; round < ROUNDS; round++) {
-      ({ process } = { process: await restart(process, target, port, connection) });
-      await connection.setPipeline(pipeline);
-      bareAfterRestart.push(await timed(() => write(connection, updates(UpdateType.INSERT))));
+/** A target that runs, what is connected to it, and what was measured of it: times in milliseconds. */
+class Subject {
+  readonly target: Target;
+  private readonly port: number;
+  private readonly connection: SwitchConnection;
+  private process: { stop(): Promise<void> };
+  private readonly batched: number[] = [];
+  private readonly single: number[] = [];
+  private readonly bare: number[] = [];
+  private readonly reconciled: number[] = [];
 
-      const reconciler = new Reconciler({ connection, pipeline, auditMs: Number.POSITIVE_INFINITY });
-      reconciler.setDesired('bench', entities);
-      await reconciler.converge();
-      let start = 0;
-      const converged = new Promise<void>((resolve) => {
-        reconciler.onEvent((event) => {
-          if (event.type === 'pipeline' && event.result === 'installed') start = performance.now();
-          else if (event.type === 'converged' && event.inserted === ENTRIES) {
-            reconciles.push(performance.now() - start);
-            resolve();
-          }
-        });
+  private constructor(target: Target, port: number, process: { stop(): Promise<void> }) {
+    this.target = target;
+    this.port = port;
+    this.process = process;
+    this.connection = new SwitchConnection({
+      name: target.name,
+      address: `127.0.0.1:${port}`,
+      deviceId: DEVICE_ID,
+      electionId: electionIdAt(Date.now(), 1n),
+      reconnectMaximumMs: 200,
+    });
+  }
+
+  static async start(target: Target): Promise<Subject> {
+    const port = await freePort();
+    const subject = new Subject(target, port, await target.start(port));
+    subject.connection.start();
+    await subject.connection.whenPrimary(30_000);
+    await subject.connection.setPipeline(pipeline);
+    return subject;
+  }
+
+  async stop(): Promise<void> {
+    this.connection.close();
+    await this.process.stop();
+  }
+
+  /** @param counts whether it is measured, or only made warm */
+  async writes(counts: boolean): Promise<void> {
+    const { connection } = this;
+    const batched = await timed(() => write(connection, updates(UpdateType.INSERT)));
+    await write(connection, updates(UpdateType.DELETE));
+    const single = await timed(async () => {
+      for (const update of updates(UpdateType.INSERT, SINGLES)) await write(connection, [update]);
+    });
+    await write(connection, updates(UpdateType.DELETE, SINGLES));
+    if (!counts) return;
+    this.batched.push(batched);
+    this.single.push(single);
+  }
+
+  async reconcile(): Promise<void> {
+    const { connection } = this;
+    await this.restart();
+    await connection.setPipeline(pipeline);
+    this.bare.push(await timed(() => write(connection, updates(UpdateType.INSERT))));
+
+    const reconciler = new Reconciler({ connection, pipeline, auditMs: Number.POSITIVE_INFINITY });
+    reconciler.setDesired('bench', entities);
+    await reconciler.converge();
+    let start = 0;
+    const converged = new Promise<void>((resolve) => {
+      reconciler.onEvent((event) => {
+        if (event.type === 'pipeline' && event.result === 'installed') start = performance.now();
+        else if (event.type === 'converged' && event.inserted === ENTRIES) {
+          this.reconciled.push(performance.now() - start);
+          resolve();
+        }
       });
-      process = await restart(process, target, port, connection);
-      await converged;
-      reconciler.close();
-    }
-    const bareMs = median(bareAfterRestart);
-    const reconcileMs = median(reconciles);
+    });
+    await this.restart();
+    await converged;
+    reconciler.close();
+  }
+
+  /** Resolves when the connection is primary on a new process. */
+  private async restart(): Promise<void> {
+    const lost = new Promise<void>((resolve) => {
+      const stop = this.connection.onState((state) => {
+        if (state !== 'down') return;
+        stop();
+        resolve();
+      });
+    });
+    await this.process.stop();
+    await lost;
+    this.process = await this.target.start(this.port);
+    await this.connection.whenPrimary(30_000);
+  }
+
+  get figures(): Figures {
+    const bareMs = median(this.bare);
+    const reconcileMs = median(this.reconciled);
     return {
-      batched: Math.round((ENTRIES / median(bare)) * 1000),
-      single: Math.round((SINGLES / median(single)) * 1000),
+      batched: Math.round((ENTRIES / median(this.batched)) * 1000),
+      single: Math.round((SINGLES / median(this.single)) * 1000),
       bareMs: Math.round(bareMs),
       reconcileMs: Math.round(reconcileMs),
       ratio: Number((reconcileMs / bareMs).toFixed(2)),
     };
-  } finally {
-    connection.close();
-    await process.stop();
   }
-}
-
-/** Resolves with the new process when the connection is primary on it. */
-async function restart(
-  old: { stop(): Promise<void> },
-  target: Target,
-  port: number,
-  connection: SwitchConnection,
-): Promise<{ stop(): Promise<void> }> {
-  const lost = new Promise<void>((resolve) => {
-    const stop = connection.onState((state) => {
-      if (state !== 'down') return;
-      stop();
-      resolve();
-    });
-  });
-  await old.stop();
-  await lost;
-  const process = await target.start(port);
-  await connection.whenPrimary(30_000);
-  return process;
 }
 
 async function main(): Promise<void> {
   const json = process.argv.includes('--json');
   console.log(`${ENTRIES.toLocaleString('en')} entries of table transfer, ${cpus().length} x ${cpus()[0]?.model}`);
-  const results: Record<string, Figures> = {};
-  for (const target of targets()) {
-    const figures = await measure(target);
-    results[target.name] = figures;
+  const subjects: Subject[] = [];
+  try {
+    for (const target of targets()) subjects.push(await Subject.start(target));
+    // In turns, so that what else the machine does meets both.
+    for (let round = -WARM_ROUNDS; round < ROUNDS; round++)
+      for (const subject of inTurn(subjects, round)) await subject.writes(round >= 0);
+    for (let round = 0; round < RESTARTS; round++)
+      for (const subject of inTurn(subjects, round)) await subject.reconcile();
+  } finally {
+    for (const subject of subjects) await subject.stop();
+  }
+  const [embedded, simpleSwitch] = subjects.map(({ figures }) => figures);
+  for (const { target, figures } of subjects)
     console.log(
       `${target.name}: ${figures.batched.toLocaleString('en')} entries/s in batches of 256, ` +
         `${figures.single.toLocaleString('en')}/s one by one; after a restart ${figures.bareMs} ms bare, ` +
         `${figures.reconcileMs} ms reconciled (${figures.ratio}x)`,
     );
+  if (simpleSwitch === undefined) console.log('simple_switch_grpc is not on PATH: nothing to compare with');
+  else {
+    const times = (key: 'batched' | 'single') => (embedded![key] / simpleSwitch[key]).toFixed(2);
+    console.log(`That is ${times('batched')} times as many in batches and ${times('single')} times as many one by one`);
   }
-  if (findSimpleSwitch() === undefined) console.log('simple_switch_grpc is not on PATH: nothing to compare with');
-  if (json)
-    console.log(
-      JSON.stringify({ embedded: results['embedded switch'], simpleSwitch: results.simple_switch_grpc ?? null }),
-    );
+  if (json) console.log(JSON.stringify({ embedded, simpleSwitch: simpleSwitch ?? null }));
+}
+
+/** The first is another one in every round. */
+function inTurn<T>(all: readonly T[], round: number): readonly T[] {
+  return round % 2 === 0 ? all : [...all].reverse();
 }
 
 const serveAt = process.argv.indexOf(SERVE);
