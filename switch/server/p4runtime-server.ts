@@ -1,14 +1,3 @@
-import {
-  logVerbosity,
-  Metadata,
-  Server,
-  ServerCredentials,
-  type ServerUnaryCall,
-  type ServerWritableStream,
-  type sendUnaryData,
-  setLogVerbosity,
-  type UntypedServiceImplementation,
-} from '@grpc/grpc-js';
 import type { Scheduler } from '../../base/clock.ts';
 import { DdfError } from '../../base/errors.ts';
 import type { Logger } from '../../base/logger.ts';
@@ -19,15 +8,15 @@ import type {
   ForwardingPipelineConfig,
   GetForwardingPipelineConfigRequest,
   ReadRequest,
-  ReadResponse,
   SetForwardingPipelineConfigRequest,
   WriteRequest,
 } from '../../wire/p4runtime/messages.ts';
 import { serviceDefinition } from '../../wire/proto.ts';
 import type { DeviceControl } from '../control.ts';
 import { DeviceService } from './device-service.ts';
-import { type BatchFailure, batchFailure, RpcError, toRpcError } from './rpc-error.ts';
-import { Stream, type StreamCall } from './stream.ts';
+import { type GrpcHandlers, GrpcServer, type GrpcStatus, type StreamingCall } from './grpc-server.ts';
+import { batchFailure, RpcError, toRpcError } from './rpc-error.ts';
+import { Stream } from './stream.ts';
 
 export interface P4RuntimeServerOptions {
   /** With different device ids. */
@@ -61,8 +50,6 @@ const DEFAULT_MAX_STREAMS = 64;
 /** Serves P4Runtime 1.5 for some devices. Throws DdfError ADDRESS_IN_USE, INVALID_OPTION, and for a pipeline that cannot run what verifying it would. */
 export async function startP4RuntimeServer(options: P4RuntimeServerOptions): Promise<P4RuntimeServer> {
   const { logger } = options;
-  // What grpc-js would print reaches us as errors.
-  setLogVerbosity(logVerbosity.NONE);
   const services = new Map<bigint, DeviceService>();
   for (const device of options.devices) {
     if (services.has(device.deviceId))
@@ -72,17 +59,10 @@ export async function startP4RuntimeServer(options: P4RuntimeServerOptions): Pro
     const pipeline = options.pipelines?.get(device.deviceId);
     if (pipeline !== undefined) service.install(pipeline);
   }
-  const server = new Server({
-    'grpc.max_receive_message_length': MAX_MESSAGE_BYTES,
-    'grpc.max_send_message_length': MAX_MESSAGE_BYTES,
-    // Otherwise two servers could share the port, and controllers would reach one or the other.
-    'grpc.so_reuseport': 0,
-    // Nobody asks for its statistics, which take a few microseconds of every call.
-    'grpc.enable_channelz': 0,
-  });
-  server.addService(serviceDefinition('p4.v1.P4Runtime'), handlers(services, logger));
+  const methods = serviceDefinition('p4.v1.P4Runtime');
+  const server = new GrpcServer(methods, handlers(services, logger), MAX_MESSAGE_BYTES, options.tls);
   try {
-    const port = await bind(server, options.address, serverCredentials(options.tls));
+    const port = await bind(server, options.address);
     let stopped = false;
     return {
       port,
@@ -90,35 +70,29 @@ export async function startP4RuntimeServer(options: P4RuntimeServerOptions): Pro
         if (stopped) return;
         stopped = true;
         for (const service of services.values()) service.stop();
-        server.forceShutdown();
+        server.stop();
       },
     };
   } catch (error) {
     for (const service of services.values()) service.stop();
-    server.forceShutdown();
+    server.stop();
     throw error;
   }
 }
 
-function bind(server: Server, address: string, credentials: ServerCredentials): Promise<number> {
-  return new Promise((resolve, reject) => {
-    server.bindAsync(address, credentials, (error, port) => {
-      if (error === null) resolve(port);
-      else reject(bindError(error, address));
-    });
-  });
+async function bind(server: GrpcServer, address: string): Promise<number> {
+  const [, host, port] = /^(.+):(\d{1,5})$/.exec(address) ?? [];
+  if (host === undefined || Number(port) > 65_535)
+    throw new DdfError('INVALID_OPTION', `${address} is not of the form host:port`);
+  try {
+    return await server.listen(host.replace(/^\[(.*)\]$/, '$1'), Number(port));
+  } catch (error) {
+    throw bindError(error as NodeJS.ErrnoException, address);
+  }
 }
 
-function serverCredentials(tls: TlsIdentity | undefined): ServerCredentials {
-  if (tls?.certificate === undefined) return ServerCredentials.createInsecure();
-  const { chain, privateKey } = tls.certificate;
-  const pair = { cert_chain: Buffer.from(chain), private_key: Buffer.from(privateKey) };
-  const authorities = tls.authorities === undefined ? null : Buffer.from(tls.authorities);
-  return ServerCredentials.createSsl(authorities, [pair], authorities !== null);
-}
-
-function bindError(error: Error, address: string): DdfError {
-  if (/EADDRINUSE/.test(error.message))
+function bindError(error: NodeJS.ErrnoException, address: string): DdfError {
+  if (error.code === 'EADDRINUSE')
     return new DdfError('ADDRESS_IN_USE', `Another program listens on ${address}`, {
       remedy: 'Stop it, or choose another port.',
       cause: error,
@@ -129,75 +103,68 @@ function bindError(error: Error, address: string): DdfError {
 }
 
 /** The methods of the service by name; apart from the server so that they can be called without a network. */
-export function handlers(services: ReadonlyMap<bigint, DeviceService>, logger: Logger): UntypedServiceImplementation {
+export function handlers(services: ReadonlyMap<bigint, DeviceService>, logger: Logger): GrpcHandlers {
   const find = (deviceId: bigint): DeviceService => {
     const service = services.get(deviceId);
     if (service === undefined) throw new RpcError('NOT_FOUND', `There is no device ${deviceId}`);
     return service;
   };
-  const unary =
-    <Request>(answer: (request: Request) => object) =>
-    (call: ServerUnaryCall<Request, object>, callback: sendUnaryData<object>): void => {
-      try {
-        callback(null, answer(call.request));
-      } catch (error) {
-        callback(error instanceof BatchError ? statusOf(error.failure) : statusOf(rpcFailure(error, logger)));
-      }
-    };
+  const statusOf = (error: unknown): GrpcStatus => {
+    if (error instanceof BatchError) return error.status;
+    const rpc = toRpcError(error);
+    if (rpc.rpcCode === 'INTERNAL') logger.error({ err: error }, 'a P4Runtime call failed inside the switch');
+    return { code: rpc.status, message: rpc.message };
+  };
   return {
-    Write: unary((request: WriteRequest) => {
-      const outcomes = find(request.deviceId).write(request);
-      if (outcomes.some((outcome) => outcome !== undefined)) throw new BatchError(batchFailure(outcomes));
-      return {};
-    }),
-    SetForwardingPipelineConfig: unary((request: SetForwardingPipelineConfigRequest) => {
-      find(request.deviceId).setPipeline(request);
-      return {};
-    }),
-    GetForwardingPipelineConfig: unary((request: GetForwardingPipelineConfigRequest) => ({
-      config: find(request.deviceId).getPipeline(request),
-    })),
-    Capabilities: unary((request: CapabilitiesRequest) => {
-      // Clients of versions before 1.4 do not know the field.
-      if (request.deviceId !== 0n) find(request.deviceId);
-      return { p4runtimeApiVersion: API_VERSION };
-    }),
-    Read: (call: ServerWritableStream<ReadRequest, ReadResponse>): void => {
-      read(call, find).catch((error) => call.emit('error', statusOf(rpcFailure(error, logger))));
+    statusOf,
+    unary: {
+      Write: (request: WriteRequest) => {
+        const outcomes = find(request.deviceId).write(request);
+        if (outcomes.some((outcome) => outcome !== undefined)) throw new BatchError(batchFailure(outcomes));
+        return {};
+      },
+      SetForwardingPipelineConfig: (request: SetForwardingPipelineConfigRequest) => {
+        find(request.deviceId).setPipeline(request);
+        return {};
+      },
+      GetForwardingPipelineConfig: (request: GetForwardingPipelineConfigRequest) => ({
+        config: find(request.deviceId).getPipeline(request),
+      }),
+      Capabilities: (request: CapabilitiesRequest) => {
+        // Clients of versions before 1.4 do not know the field.
+        if (request.deviceId !== 0n) find(request.deviceId);
+        return { p4runtimeApiVersion: API_VERSION };
+      },
     },
-    StreamChannel: (call: StreamCall): void => {
-      new Stream(call, find, logger);
+    answers: {
+      Read: (request: ReadRequest, call: StreamingCall) => {
+        read(request, call, find).catch((error) => call.fail(statusOf(error)));
+      },
+    },
+    streams: {
+      StreamChannel: (call: StreamingCall) => {
+        new Stream(call, find, logger);
+      },
     },
   };
 }
 
 class BatchError extends Error {
-  readonly failure: BatchFailure;
+  readonly status: GrpcStatus;
 
-  constructor(failure: BatchFailure) {
-    super(failure.message);
-    this.failure = failure;
+  constructor(status: GrpcStatus) {
+    super(status.message);
+    this.status = status;
   }
-}
-
-function rpcFailure(error: unknown, logger: Logger): BatchFailure {
-  const rpc = toRpcError(error);
-  if (rpc.rpcCode === 'INTERNAL') logger.error({ err: error }, 'a P4Runtime call failed inside the switch');
-  return { code: rpc.status, message: rpc.message, details: undefined };
-}
-
-function statusOf({ code, message, details }: BatchFailure): { code: number; details: string; metadata: Metadata } {
-  const metadata = new Metadata();
-  if (details !== undefined) metadata.set('grpc-status-details-bin', Buffer.from(details));
-  return { code, details: message, metadata };
 }
 
 /** What was good is delivered, then the status says which requests were not (P4Runtime 1.5, section "Read RPC"). */
 async function read(
-  call: ServerWritableStream<ReadRequest, ReadResponse>,
+  request: ReadRequest,
+  call: StreamingCall,
   find: (deviceId: bigint) => DeviceService,
 ): Promise<void> {
-  const reading = find(call.request.deviceId).read(call.request);
+  const reading = find(request.deviceId).read(request);
   let entities: Entity[] = [];
   let next = reading.next();
   for (; next.done !== true; next = reading.next()) {
@@ -209,11 +176,11 @@ async function read(
   }
   if (entities.length > 0) call.write({ entities });
   const outcomes = next.value;
-  if (outcomes.some((outcome) => outcome !== undefined)) call.emit('error', statusOf(batchFailure(outcomes)));
+  if (outcomes.some((outcome) => outcome !== undefined)) call.fail(batchFailure(outcomes));
   else call.end();
 }
 
-function drained(call: ServerWritableStream<ReadRequest, ReadResponse>): Promise<void> {
+function drained(call: StreamingCall): Promise<void> {
   return new Promise((resolve) => {
     const done = (): void => {
       for (const event of EVENTS) call.off(event, done);

@@ -1,4 +1,3 @@
-import type { ServerDuplexStream } from '@grpc/grpc-js';
 import type { Logger } from '../../base/logger.ts';
 import type {
   DigestListAck,
@@ -10,10 +9,9 @@ import type {
 } from '../../wire/p4runtime/messages.ts';
 import type { RoleArbiter } from './arbitration.ts';
 import type { DeviceService, DeviceStream } from './device-service.ts';
+import type { StreamingCall } from './grpc-server.ts';
 import { parseRole } from './roles.ts';
 import { ERROR_SPACE, RpcError, toRpcError } from './rpc-error.ts';
-
-export type StreamCall = ServerDuplexStream<StreamMessageRequest, StreamMessageResponse>;
 
 /** Packets and stream errors that wait for a slow client, and as many digest lists and idle notices; more are dropped. */
 const MAX_QUEUED_PACKETS = 1024;
@@ -25,7 +23,7 @@ const MAX_QUEUED_ARBITRATION = 1024;
  * overtakes notices, and these packets; their queues are bounded: a slow reader loses packets, never the news of who is primary.
  */
 export class Stream implements DeviceStream {
-  private readonly call: StreamCall;
+  private readonly call: StreamingCall;
   private readonly findDevice: (deviceId: bigint) => DeviceService;
   private readonly logger: Logger;
   private bound:
@@ -40,7 +38,7 @@ export class Stream implements DeviceStream {
   private dropped = 0;
 
   /** @param findDevice throws RpcError NOT_FOUND */
-  constructor(call: StreamCall, findDevice: (deviceId: bigint) => DeviceService, logger: Logger) {
+  constructor(call: StreamingCall, findDevice: (deviceId: bigint) => DeviceService, logger: Logger) {
     this.call = call;
     this.findDevice = findDevice;
     this.logger = logger;
@@ -54,7 +52,6 @@ export class Stream implements DeviceStream {
       call.end();
     });
     call.on('cancelled', () => this.leave());
-    call.on('error', () => this.leave());
     call.on('close', () => this.leave());
   }
 
@@ -158,7 +155,7 @@ export class Stream implements DeviceStream {
   private fail(error: RpcError): void {
     if (this.closed) return;
     this.leave();
-    this.call.emit('error', { code: error.status, details: error.message });
+    this.call.fail({ code: error.status, message: error.message });
   }
 
   private leave(): void {

@@ -1,9 +1,9 @@
 import { EventEmitter } from 'node:events';
-import type { Metadata } from '@grpc/grpc-js';
 import type { Scheduler } from '../../base/clock.ts';
 import type { Logger } from '../../base/logger.ts';
 import type { DeviceControl } from '../../switch/control.ts';
 import { DeviceService } from '../../switch/server/device-service.ts';
+import type { GrpcHandlers, GrpcStatus, StreamingCall } from '../../switch/server/grpc-server.ts';
 import { handlers } from '../../switch/server/p4runtime-server.ts';
 import type {
   Entity,
@@ -24,12 +24,6 @@ export interface Answer {
   readonly response: object | undefined;
 }
 
-interface Failure {
-  readonly code: number;
-  readonly details: string;
-  readonly metadata?: Metadata;
-}
-
 export type Unary = 'Write' | 'SetForwardingPipelineConfig' | 'GetForwardingPipelineConfig' | 'Capabilities';
 
 /** More than the tables of a round ever hold. */
@@ -42,31 +36,31 @@ const errorCodec = messageCodec<P4Error>('p4.v1.Error');
 /** The P4Runtime service of one device, called as gRPC would call it, bytes included, but without a network. */
 export class InProcessServer {
   private readonly service: DeviceService;
-  private readonly handlers: Record<string, (...args: unknown[]) => void>;
+  private readonly handlers: GrpcHandlers;
 
   constructor(device: DeviceControl, scheduler: Scheduler, logger: Logger) {
     this.service = new DeviceService(device, scheduler, 16, logger);
-    this.handlers = handlers(new Map([[device.deviceId, this.service]]), logger) as never;
+    this.handlers = handlers(new Map([[device.deviceId, this.service]]), logger);
   }
 
   stop(): void {
     this.service.stop();
   }
 
-  unary(method: Unary, request: object): Promise<Answer> {
-    return new Promise((resolve) => {
-      this.handlers[method]!({ request }, (failure: Failure | null, response?: object) => {
-        if (failure === null) METHODS[method]!.responseSerialize(response!);
-        resolve(answerOf(failure, response));
-      });
-    });
+  async unary(method: Unary, request: object): Promise<Answer> {
+    try {
+      const response = this.handlers.unary[method]!(request as never);
+      METHODS[method]!.responseSerialize(response);
+      return answerOf(null, response);
+    } catch (error) {
+      return answerOf(this.handlers.statusOf(error), undefined);
+    }
   }
 
   async read(request: object): Promise<Answer & { readonly entities: readonly Entity[] }> {
     const entities: Entity[] = [];
-    const failure = await new Promise<Failure | null>((resolve) => {
+    const failure = await new Promise<GrpcStatus | null>((resolve) => {
       const call = Object.assign(new EventEmitter(), {
-        request,
         cancelled: false,
         write: (response: ReadResponse) => {
           const sent = METHODS.Read!.responseDeserialize(METHODS.Read!.responseSerialize(response)) as ReadResponse;
@@ -79,30 +73,30 @@ export class InProcessServer {
           return true;
         },
         end: () => resolve(null),
+        fail: resolve,
       });
-      call.on('error', resolve);
-      this.handlers.Read!(call);
+      this.handlers.answers.Read!(request as never, call);
     });
     return { ...answerOf(failure, undefined), entities };
   }
 
   stream(): InProcessStream {
-    return new InProcessStream((call) => this.handlers.StreamChannel!(call));
+    return new InProcessStream((call) => this.handlers.streams.StreamChannel!(call));
   }
 }
 
-function answerOf(failure: Failure | null, response: object | undefined): Answer {
+function answerOf(failure: GrpcStatus | null, response: object | undefined): Answer {
   if (failure === null) return { code: 0, message: '', errors: undefined, response };
   ensure(
     Number.isInteger(failure.code) && failure.code > 0 && failure.code <= 16,
     () => `${failure.code} is no status`,
   );
-  const details = failure.metadata?.get('grpc-status-details-bin')[0];
+  const { details } = failure;
   const errors =
     details === undefined
       ? undefined
-      : statusCodec.decode(details as Buffer).details.map((any) => unpackAny(errorCodec, any)!.canonicalCode);
-  return { code: failure.code, message: failure.details, errors, response: undefined };
+      : statusCodec.decode(details).details.map((any) => unpackAny(errorCodec, any)!.canonicalCode);
+  return { code: failure.code, message: failure.message, errors, response: undefined };
 }
 
 /** The client's end of a stream. What the server sends is kept up to a limit. */
@@ -112,8 +106,9 @@ export class InProcessStream {
   ended: number | undefined;
   private readonly call: EventEmitter;
 
-  constructor(open: (call: EventEmitter) => void) {
-    this.call = Object.assign(new EventEmitter(), {
+  constructor(open: (call: StreamingCall) => void) {
+    const call = Object.assign(new EventEmitter(), {
+      cancelled: false,
       write: (response: StreamMessageResponse) => {
         METHODS.StreamChannel!.responseSerialize(response);
         if (this.received.length < 100) this.received.push(response);
@@ -122,11 +117,12 @@ export class InProcessStream {
       end: () => {
         this.ended ??= 0;
       },
+      fail: ({ code }: GrpcStatus) => {
+        this.ended ??= code;
+      },
     });
-    open(this.call);
-    this.call.on('error', (failure: Failure) => {
-      this.ended ??= failure.code;
-    });
+    this.call = call;
+    open(call);
   }
 
   send(message: StreamMessageRequest): void {
