@@ -34,7 +34,7 @@ const PURE = [
 ];
 
 const PACKAGE_HOMES: Record<string, readonly string[]> = {
-  '@grpc/grpc-js': ['controller/p4runtime', 'controller/agents', 'switch/server', 'agents/io'],
+  '@grpc/grpc-js': ['controller/p4runtime', 'controller/agents', 'agents/io'],
   commander: ['controller/cli', 'scripts/ddf.ts'],
   protobufjs: ['wire'],
   fastify: ['controller/api'],
