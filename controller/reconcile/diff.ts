@@ -20,7 +20,7 @@ export function entityMap(entities: Iterable<Entity>): Map<string, KnownEntity> 
 
 export interface DiffOptions {
   /** Whether an entity that is there and not desired goes. Default: all go. */
-  readonly mayRemove?: (key: string) => boolean;
+  readonly mayRemove?: (present: KnownEntity) => boolean;
   /** Number of entries that a table has room for, by its id. Default: room for all. */
   readonly tableSize?: (tableId: number) => number;
 }
@@ -41,7 +41,7 @@ export function planWrites(desired: EntityMap, actual: EntityMap, options: DiffO
   }
   const removed: KnownEntity[] = [];
   for (const present of actual.values()) {
-    if (desired.has(present.key) || !mayRemove(present.key)) continue;
+    if (desired.has(present.key) || !mayRemove(present)) continue;
     // Setting it back is a change: there is nothing to delete.
     if (isPermanent(present.kind)) changed.push({ ...present, entity: withoutConfig(present.entity) });
     else removed.push(present);

@@ -12,12 +12,19 @@ import { ReadBack } from './read-back.ts';
 /** What a reconciler needs of a connection. */
 export type ReconciledSwitch = Pick<SwitchConnection, 'name' | 'state' | 'onState' | 'setPipeline' | 'read' | 'write'>;
 
+/**
+ * What nobody here asked for is removed, or kept. Or it is adopted: table entries are marked with `adopt`, which is not 0, in their
+ * controller_metadata; those with the mark are ours, whichever run of the controller wrote them, and everything else is kept. Groups, sessions, meters
+ * and default actions have no such mark: of these only what this run has written is ours.
+ */
+export type ForeignPolicy = 'remove' | 'keep' | { readonly adopt: bigint };
+
 export interface ReconcilerOptions {
   readonly connection: ReconciledSwitch;
   /** The program that the switch has to run. */
   readonly pipeline: Pipeline;
-  /** Entries that nobody here asked for are removed, or kept. Default `remove`. */
-  readonly foreign?: 'remove' | 'keep';
+  /** What becomes of entries that nobody here asked for. Default `remove`. */
+  readonly foreign?: ForeignPolicy;
   /** Pause before the first and before later attempts after a failure, milliseconds; it doubles in between. Default 500 and 30,000. */
   readonly retryFirstMs?: number;
   readonly retryMaximumMs?: number;
@@ -69,11 +76,16 @@ export class Reconciler {
   private retry: NodeJS.Timeout | undefined;
   private failures = 0;
   private closed = false;
+  private readonly mark: bigint | undefined;
   private readonly stopWatching: () => void;
 
   constructor(options: ReconcilerOptions) {
     this.options = options;
     this.connection = options.connection;
+    const { foreign = 'remove' } = options;
+    this.mark = typeof foreign === 'string' ? undefined : foreign.adopt;
+    if (this.mark === 0n)
+      throw new DdfError('INTERNAL', 'the mark of adopted entries is 0, which entries without a mark have');
     this.index = new P4InfoIndex(options.pipeline.p4info);
     this.readBack = new ReadBack(options.connection, this.index);
     this.stopWatching = this.connection.onState((state) => {
@@ -109,7 +121,8 @@ export class Reconciler {
    * @throws TABLE_FULL when the switch has no room for it beside what others want, CONFLICT; then nothing changes
    */
   setDesired(owner: string, entities: readonly Entity[]): void {
-    this.desired.set(owner, entities, (union) =>
+    const wanted = this.mark === undefined ? entities : entities.map((entity) => marked(entity, this.mark!));
+    this.desired.set(owner, wanted, (union) =>
       checkSizes(
         this.index,
         [...union.values()].map(({ entity }) => entity),
@@ -249,7 +262,7 @@ export class Reconciler {
     counts: { inserted: number; modified: number; deleted: number },
   ): Promise<WriteOutcome> {
     const phases = planWrites(this.desired.entities, actual, {
-      mayRemove: (key) => this.own.has(key) || this.options.foreign !== 'keep',
+      mayRemove: (present) => this.own.has(present.key) || this.isAdopted(present),
       tableSize: (tableId) => this.index.tables.get(tableId)?.size ?? Number.POSITIVE_INFINITY,
     });
     const known = new Map([...this.desired.entities.values()].map((wanted) => [wanted.entity, wanted]));
@@ -298,6 +311,12 @@ export class Reconciler {
     }
   }
 
+  /** Whether something that nobody here asked for is ours to remove. */
+  private isAdopted({ entity }: KnownEntity): boolean {
+    if (this.mark === undefined) return this.options.foreign !== 'keep';
+    return entity.tableEntry?.controllerMetadata === this.mark;
+  }
+
   private lost(): DdfError {
     return new DdfError('SWITCH_UNREACHABLE', 'the connection was lost while entries were written', {
       where: `switch ${this.connection.name}`,
@@ -309,6 +328,12 @@ export class Reconciler {
   private emit(event: ReconcilerEvent): void {
     for (const listener of [...this.listeners]) listener(event);
   }
+}
+
+function marked(entity: Entity, mark: bigint): Entity {
+  const { tableEntry } = entity;
+  if (tableEntry === undefined || tableEntry.isDefaultAction) return entity;
+  return { tableEntry: { ...tableEntry, controllerMetadata: mark } };
 }
 
 function failedOnlyWith(outcome: WriteOutcome, type: UpdateType, code: number): boolean {

@@ -116,7 +116,7 @@ describe('the difference', () => {
 
   it('leaves alone what may not be removed', () => {
     const actual = entityMap([...transfer(1, 1, [2]), ...transfer(2, 2, [2])]);
-    const phases = planWrites(new Map(), actual, { mayRemove: (key) => key === 'multicast group 2' });
+    const phases = planWrites(new Map(), actual, { mayRemove: ({ key }) => key === 'multicast group 2' });
     expect(phases).toEqual([[{ type: UpdateType.DELETE, entity: actual.get('multicast group 2')!.entity }]]);
   });
 

@@ -3,7 +3,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { DdfError } from '../../../base/errors.ts';
 import { createPipeline } from '../../../controller/p4runtime/pipeline.ts';
 import { entityMap } from '../../../controller/reconcile/diff.ts';
-import { Reconciler, type ReconcilerEvent } from '../../../controller/reconcile/reconciler.ts';
+import { type ForeignPolicy, Reconciler, type ReconcilerEvent } from '../../../controller/reconcile/reconciler.ts';
 import { EntityFactory } from '../../../controller/tables/entities.ts';
 import { transferEntities } from '../../../controller/tables/transfers.ts';
 import type { Entity } from '../../../wire/p4runtime/messages.ts';
@@ -40,7 +40,7 @@ const values = (entities: readonly Entity[]): Map<string, string> =>
 let reconciler: Reconciler | undefined;
 afterEach(() => reconciler?.close());
 
-function start(fake: FakeSwitch, foreign?: 'remove' | 'keep'): { reconciler: Reconciler; events: ReconcilerEvent[] } {
+function start(fake: FakeSwitch, foreign?: ForeignPolicy): { reconciler: Reconciler; events: ReconcilerEvent[] } {
   const events: ReconcilerEvent[] = [];
   reconciler = new Reconciler({
     connection: fake,
@@ -138,6 +138,38 @@ describe('a reconciler', () => {
       expect(events[0]).toEqual({ type: 'pipeline', result: 'unchanged' });
       reconciler.close();
     }
+  });
+
+  it('row 7: adopts the entries that an earlier run has marked as its own, and keeps the others', async () => {
+    const fake = new FakeSwitch();
+    const adopt = { adopt: 0xddfn };
+    const entries = (label: number) => transfer(label).filter(({ tableEntry }) => tableEntry !== undefined);
+    const { reconciler: earlier } = start(fake, adopt);
+    earlier.setDesired('transfer:7', entries(7));
+    earlier.setDesired('transfer:8', entries(8));
+    await earlier.converge();
+    const marks = [...fake.entities.values()].map(({ entity }) => entity.tableEntry?.controllerMetadata);
+    expect(new Set(marks)).toEqual(new Set([0xddfn]));
+    earlier.close();
+    const others = [...entityMap(entries(9)).values(), ...entityMap(transfer(10)).values()];
+    for (const known of others) fake.entities.set(known.key, known);
+
+    const { reconciler, events } = start(fake, adopt);
+    reconciler.setDesired('transfer:7', entries(7));
+    await reconciler.converge();
+    expect(events).toContainEqual({ type: 'converged', inserted: 0, modified: 0, deleted: entries(8).length });
+    // What is wanted is taken over, whoever has written it.
+    reconciler.setDesired('transfer:9', entries(9));
+    await reconciler.converge();
+    expect(events).toContainEqual({ type: 'converged', inserted: 0, modified: entries(9).length, deleted: 0 });
+    reconciler.removeDesired('transfer:7');
+    reconciler.removeDesired('transfer:9');
+    await reconciler.converge();
+    expect(fake.contents()).toEqual(values(transfer(10)));
+  });
+
+  it('row 7: refuses a mark that says nothing', () => {
+    expect(() => start(new FakeSwitch(), { adopt: 0n })).toThrow('mark of adopted entries is 0');
   });
 
   it('brings a switch that lost everything back without being asked', async () => {
