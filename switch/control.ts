@@ -73,6 +73,8 @@ export interface TableControl {
   /** Throws DdfError NOT_FOUND when the handle was deleted. Keeps direct counters. */
   modify(entry: EntryHandle, action: EntryAction): EntryHandle;
   delete(entry: EntryHandle): void;
+  /** Entries that are there now. */
+  readonly count: number;
   /** The entry with exactly this match and priority. */
   find(match: readonly MatchValue[], priority: number): EntryHandle | undefined;
   /** In the order in which they were inserted. */

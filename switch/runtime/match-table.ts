@@ -77,7 +77,7 @@ export class MatchTable implements TableControl, EntryOwner {
   private readonly actionPlaces: ReadonlyMap<string, number>;
   private oldest: Entry | undefined;
   private newest: Entry | undefined;
-  private count = 0;
+  count = 0;
   /** Of entries that were ever inserted. */
   private inserted = 0;
   private default: ActionCall | undefined;

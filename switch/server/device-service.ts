@@ -148,10 +148,11 @@ export class DeviceService {
 
   /**
    * Entities as they are taken, since a request of a few bytes may ask for more than memory holds; what one member of the batch asks for of a table
-   * is one state all the same. Throws RpcError for the request as a whole.
+   * is one state all the same. After each member `undefined`, so that who takes them may pause: a member may take long and find nothing. Throws
+   * RpcError for the request as a whole.
    * @returns one outcome for each member of the batch; `undefined` for success
    */
-  *read(request: ReadRequest): Generator<Entity, (RpcError | undefined)[]> {
+  *read(request: ReadRequest): Generator<Entity | undefined, (RpcError | undefined)[]> {
     const { scope } = this.requireRole(request.role, 0n);
     const program = this.pipeline.requireProgram();
     const outcomes: (RpcError | undefined)[] = [];
@@ -162,6 +163,7 @@ export class DeviceService {
       } catch (error) {
         outcomes.push(toRpcError(error));
       }
+      yield undefined;
     }
     return outcomes;
   }

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import type { Scheduler } from '../../base/clock.ts';
 import { DdfError } from '../../base/errors.ts';
 import type { Logger } from '../../base/logger.ts';
@@ -45,6 +46,8 @@ const API_VERSION = '1.5.0';
 /** Pipeline configs pass gRPC's default of 4 MB. */
 const MAX_MESSAGE_BYTES = 64 * 1024 * 1024;
 const ENTITIES_PER_RESPONSE = 512;
+/** Others have their turn after so much of a read, milliseconds: it may have any number of members that find nothing. */
+const TURN_MS = 10;
 const DEFAULT_MAX_STREAMS = 64;
 
 /** Serves P4Runtime 1.5 for some devices. Throws DdfError ADDRESS_IN_USE, INVALID_OPTION, and for a pipeline that cannot run what verifying it would. */
@@ -166,8 +169,16 @@ async function read(
 ): Promise<void> {
   const reading = find(request.deviceId).read(request);
   let entities: Entity[] = [];
+  let pauseMs = performance.now() + TURN_MS;
   let next = reading.next();
   for (; next.done !== true; next = reading.next()) {
+    if (next.value === undefined) {
+      if (performance.now() < pauseMs) continue;
+      await setImmediate();
+      if (call.cancelled) return;
+      pauseMs = performance.now() + TURN_MS;
+      continue;
+    }
     entities.push(next.value);
     if (entities.length < ENTITIES_PER_RESPONSE) continue;
     if (call.cancelled) return;

@@ -27,6 +27,12 @@ import { FieldValues } from './field-values.ts';
 import { IdleTimeouts } from './idle-timeouts.ts';
 import { RpcError, toRpcError } from './rpc-error.ts';
 
+/**
+ * Cells and entries that the updates of one batch may touch together, beside the first: some hundred milliseconds, in which the switch does nothing
+ * else. One update alone may always be for a whole array, whose size the program states.
+ */
+export const MAX_BATCH_WORK = 262_144;
+
 /** A handler for every member of the entity oneof. */
 type EntityKinds = { readonly [K in keyof Entity]-?: EntityKind<NonNullable<Entity[K]>> };
 
@@ -112,10 +118,15 @@ export class RunningProgram {
     mayWrite: (entity: Entity | undefined) => void,
   ): (RpcError | undefined)[] {
     const undos: Undo[] = [];
+    let work = 0;
     const outcomes: (RpcError | undefined)[] = [];
     for (const update of updates) {
       try {
         mayWrite(update.entity);
+        const more = this.workOf(update.entity);
+        if (work > 0 && work + more > MAX_BATCH_WORK)
+          throw new RpcError('RESOURCE_EXHAUSTED', 'The batch writes more cells and entries than one may: divide it');
+        work += more;
         const undo = this.writeOne(update);
         if (atomicity !== Atomicity.CONTINUE_ON_ERROR) undos.push(undo);
         outcomes.push(undefined);
@@ -125,6 +136,12 @@ export class RunningProgram {
       }
     }
     return outcomes;
+  }
+
+  private workOf(entity: Entity | undefined): number {
+    if (entity === undefined || entity.tableEntry !== undefined) return 1;
+    const name = this.kindOf(entity);
+    return (this.kinds[name] as EntityKind<unknown>).workOf?.(entity[name]) ?? 1;
   }
 
   /** Throws RpcError. */

@@ -55,6 +55,11 @@ export function cellRange(index: Index | undefined, size: number, what: string):
   return { first: Number(index.index), end: Number(index.index) + 1 };
 }
 
+/** What a write costs that may be meant for all cells of an array; one that does not exist costs an answer. */
+export function cellWork(index: Index | undefined, array: { readonly size: number } | undefined): number {
+  return index === undefined && array !== undefined ? array.size : 1;
+}
+
 export function parseCounterData(data: CounterData, what: string): CounterValue {
   if (data.byteCount < 0n || data.packetCount < 0n)
     throw new RpcError('INVALID_ARGUMENT', `${what}: counters are never negative`);

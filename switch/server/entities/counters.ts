@@ -3,6 +3,7 @@ import type { P4InfoIndex } from '../../../wire/p4runtime/p4info-index.ts';
 import type { CounterArrayControl, ProgramControl } from '../../control.ts';
 import {
   cellRange,
+  cellWork,
   counterMessage,
   objectById,
   objectsById,
@@ -36,6 +37,10 @@ export class Counters implements EntityKind<CounterEntry> {
       (index) => array.read(index),
       (index, cell) => array.write(index, cell),
     );
+  }
+
+  workOf(entity: CounterEntry): number {
+    return cellWork(entity.index, this.arrays.get(this.info.counters.get(entity.counterId)?.name ?? ''));
   }
 
   *read(filter: CounterEntry): Generator<Entity> {

@@ -7,6 +7,8 @@ export type Undo = () => void;
 /** What the server does with one kind of entity of a running program. Both methods throw RpcError for what cannot be done, and then nothing has changed. */
 export interface EntityKind<E> {
   write(type: UpdateType, entity: E): Undo;
+  /** How many cells or entries a write of this may touch, where that is not one. Must not throw. */
+  workOf?(entity: E): number;
   /**
    * The entities that a read asks for: fields at their defaults are wildcards, by the rules of the kind. Cells of arrays, of which there may be
    * millions, are read as they are taken, with the RpcErrors that there are.

@@ -3,6 +3,7 @@ import type { P4InfoIndex } from '../../../wire/p4runtime/p4info-index.ts';
 import type { MeterArrayControl, ProgramControl } from '../../control.ts';
 import {
   cellRange,
+  cellWork,
   meterMessage,
   objectById,
   objectsById,
@@ -37,6 +38,10 @@ export class Meters implements EntityKind<MeterEntry> {
       (index) => array.config(index),
       (index, cell) => array.configure(index, cell),
     );
+  }
+
+  workOf(entity: MeterEntry): number {
+    return cellWork(entity.index, this.arrays.get(this.info.meters.get(entity.meterId)?.name ?? ''));
   }
 
   *read(filter: MeterEntry): Generator<Entity> {

@@ -57,6 +57,10 @@ export class ProfileMembers implements EntityKind<ActionProfileMember> {
     return { call, action: calls.message(call) };
   }
 
+  workOf({ actionProfileId }: ActionProfileMember): number {
+    return this.tables.entriesOf(actionProfileId);
+  }
+
   read(filter: ActionProfileMember): Entity[] {
     return this.tables.profilesById(filter.actionProfileId).flatMap((profile) =>
       chosen(profile.members, filter.memberId).map(([memberId, { action }]) => ({
@@ -95,6 +99,10 @@ export class ProfileGroups implements EntityKind<ActionProfileGroup> {
       undo();
       this.tables.refresh(profile);
     };
+  }
+
+  workOf({ actionProfileId }: ActionProfileGroup): number {
+    return this.tables.entriesOf(actionProfileId);
   }
 
   read(filter: ActionProfileGroup): Entity[] {

@@ -4,7 +4,7 @@ import type { P4InfoIndex } from '../../../wire/p4runtime/p4info-index.ts';
 import type { RegisterInfo } from '../../../wire/p4runtime/p4info-objects.ts';
 import type { ProgramControl, RegisterArrayControl } from '../../control.ts';
 import { RpcError } from '../rpc-error.ts';
-import { cellRange, objectById, objectsById, replaceCells, requireModify } from '../validation.ts';
+import { cellRange, cellWork, objectById, objectsById, replaceCells, requireModify } from '../validation.ts';
 import type { EntityKind, Undo } from './entity-kind.ts';
 
 /** Registers whose cells are bit<W> or int<W> (P4Runtime 1.5, section "RegisterEntry"). */
@@ -30,6 +30,10 @@ export class Registers implements EntityKind<RegisterEntry> {
       (index) => array.read(index),
       (index, cell) => array.write(index, cell),
     );
+  }
+
+  workOf(entity: RegisterEntry): number {
+    return cellWork(entity.index, this.arrays.get(this.info.registers.get(entity.registerId)?.name ?? ''));
   }
 
   *read(filter: RegisterEntry): Generator<Entity> {

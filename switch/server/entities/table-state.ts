@@ -180,6 +180,12 @@ export class TableStates {
     return this.require(id);
   }
 
+  /** How many entries {@link refresh} looks at. */
+  entriesOf(profileId: number): number {
+    const profile = this.info.profiles.get(profileId);
+    return (profile?.tableIds ?? []).reduce((sum, id) => sum + (this.byId.get(id)?.control.count ?? 0), 1);
+  }
+
   /** Brings the entries that use members or groups of the profile up to date. */
   refresh(profile: ProfileState): void {
     for (const id of profile.info.tableIds) {

@@ -8,6 +8,7 @@ import {
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ETHERTYPE_ARP, PUNT_REASON_ARP, PUNT_SIZE } from '../../../p4/build/constants.ts';
 import { RpcCode } from '../../../switch/server/rpc-error.ts';
+import { MAX_BATCH_WORK } from '../../../switch/server/running-program.ts';
 import { encodeBits } from '../../../wire/p4runtime/byte-strings.ts';
 import {
   SetForwardingPipelineConfigRequestAction as ConfigAction,
@@ -27,6 +28,7 @@ import type { TestStream } from './client.ts';
 const build = new URL('../../../p4/build/', import.meta.url);
 const info = new P4InfoIndex(parseP4InfoText(readFileSync(new URL('fabric.p4info.txtpb', build), 'utf8')));
 const bmv2Json = readFileSync(new URL('fabric.json', build));
+const TRANSFER = info.tables.require('transfer').id;
 const config = { p4info: info.p4Info, p4DeviceConfig: new Uint8Array(bmv2Json) };
 
 function call(alias: string, ...params: bigint[]) {
@@ -66,6 +68,37 @@ describe('the server in front of the device that runs the fabric program', () =>
     bench.device.onTransmit = (port, frame) => transmitted.push([port, frame.slice()]);
   });
   afterAll(() => bench.stop());
+
+  it('refuses the rest of a batch that would keep it busy for long, and goes on with the next', async () => {
+    const { id: counterId, size } = info.counters.require('transfer_egress_counter');
+    const all = { counterEntry: { counterId, data: { packetCount: 0n, byteCount: 0n } } };
+    const whole = Math.floor(MAX_BATCH_WORK / size);
+    const updates = Array.from({ length: whole + 2 }, () => ({ type: UpdateType.MODIFY, entity: all }));
+    const { errors } = await bench.client.write(updates);
+    const { OK, RESOURCE_EXHAUSTED } = RpcCode;
+    expect(errors?.map(({ canonicalCode }) => canonicalCode)).toEqual([
+      ...new Array<number>(whole).fill(OK),
+      RESOURCE_EXHAUSTED,
+      RESOURCE_EXHAUSTED,
+    ]);
+    expect((await bench.client.write(updates.slice(0, whole))).code).toBe(OK);
+  });
+
+  it('answers others while a read goes on that finds nothing', async () => {
+    const many = Array.from({ length: 20_000 }, () => ({ tableEntry: { controllerMetadata: 1n, tableId: TRANSFER } }));
+    const entries = Array.from({ length: 200 }, (_, i) =>
+      entry('transfer', [BigInt(900_000 + i)], { action: call('follow_tree', 1n, 1n, 1n, 1n, BigInt(i)) }),
+    );
+    const write = (type: UpdateType) => bench.client.write(entries.map((entity) => ({ type, entity })));
+    expect((await write(UpdateType.INSERT)).code).toBe(RpcCode.OK);
+    const order: string[] = [];
+    const read = bench.client.read(many).then(() => order.push('read'));
+    await bench.client.read([{ tableEntry: { tableId: TRANSFER, isDefaultAction: true } }]);
+    order.push('other');
+    await read;
+    expect(order).toEqual(['other', 'read']);
+    await write(UpdateType.DELETE);
+  });
 
   it('refuses a P4Info of another program, and a program that is none', async () => {
     const other = parseP4InfoText(
