@@ -8,6 +8,7 @@ import {
   type PrepareReceive,
   type Request,
   TransferState,
+  type UpdateReceive,
 } from '../wire/agent/messages.ts';
 import { FABRIC_HEADER_BYTES } from '../wire/fabric/header.ts';
 import { ETHERNET_HEADER_BYTES } from '../wire/packet/ethernet.ts';
@@ -50,6 +51,8 @@ export function createGpuServer(options: GpuServerOptions): Agent {
 class GpuServer {
   private readonly core: AgentCore;
   private readonly transfers = new Map<number, Incoming>();
+  /** What a stripe's label belongs to. */
+  private readonly receiveLabels = new Map<number, number>();
   private readonly preparing = new Map<number, { readonly done: Promise<ReplyBody>; isAborted: boolean }>();
 
   constructor(core: AgentCore) {
@@ -57,12 +60,13 @@ class GpuServer {
   }
 
   receiving(label: number): Incoming | undefined {
-    return this.transfers.get(label);
+    return this.transfers.get(this.receiveLabels.get(label) ?? label);
   }
 
   async execute(request: Request): Promise<ReplyBody> {
-    const { prepareReceive, endTransfer, activateVersion } = request;
+    const { prepareReceive, updateReceive, endTransfer, activateVersion } = request;
     if (prepareReceive !== undefined) return this.prepareOnce(prepareReceive);
+    if (updateReceive !== undefined) return this.updateReceive(updateReceive);
     if (endTransfer !== undefined) return this.endTransfer(endTransfer);
     if (activateVersion !== undefined) {
       this.core.store.activate(activateVersion.objectId, activateVersion.version);
@@ -108,8 +112,10 @@ class GpuServer {
     try {
       await this.proveClaimed(label, receiving);
       this.requireWanted(label);
-      this.transfers.delete(label);
-      this.transfers.set(label, new Incoming({ core: this.core, request, receiving, base, onSettled: unpin }));
+      this.forget(label);
+      const incoming = new Incoming({ core: this.core, request, receiving, base, onSettled: unpin });
+      this.transfers.set(label, incoming);
+      this.noteLabels(label, incoming);
     } catch (error) {
       unpin();
       if (this.core.isRunning) this.core.store.suspendReceived(receiving);
@@ -119,7 +125,8 @@ class GpuServer {
     return {};
   }
 
-  private checkSizes({ payload, segmentBytes, stripes }: PrepareReceive): void {
+  private checkSizes(request: PrepareReceive): void {
+    const { payload, segmentBytes } = request;
     const sizeBytes = payload!.sizeBytes;
     if (sizeBytes < 1n || sizeBytes > BigInt(MAX_PAYLOAD_BYTES))
       throw new DdfError('INVALID_REQUEST', `a payload of ${sizeBytes} bytes`, { where: 'payload.size_bytes' });
@@ -131,8 +138,20 @@ class GpuServer {
       throw new DdfError('INVALID_REQUEST', `segments of ${segmentBytes} bytes; the link carries 1..${largest}`, {
         where: 'segment_bytes',
       });
+    this.checkStripes(request);
+  }
+
+  /** That they are of one payload, the state machine checks. */
+  private checkStripes({ label, stripes }: PrepareReceive | UpdateReceive): void {
     if (stripes.some(({ rttUs }) => rttUs === 0))
       throw new DdfError('INVALID_REQUEST', 'the round-trip time is 0', { where: 'stripes.rtt_us' });
+    for (const stripe of stripes) {
+      const owner = this.receiveLabels.get(stripe.label) ?? label;
+      if (owner !== label)
+        throw new DdfError('CONFLICT', `label ${stripe.label} belongs to what is received as ${owner}`, {
+          where: 'stripes.label',
+        });
+    }
   }
 
   /** A new transfer of the same version takes over what an older one has verified; one that is nearly done may finish. */
@@ -207,6 +226,33 @@ class GpuServer {
       throw new DdfError('CANCELLED', `the transfer with label ${label} was ended while it was prepared`);
   }
 
+  /** Of a label that is not known there is nothing to update. */
+  private async updateReceive(request: UpdateReceive): Promise<ReplyBody> {
+    const { label, stripes } = request;
+    // Whether preparing fails is told to whoever asked for it.
+    await this.preparing.get(label)?.done.catch(() => {});
+    const incoming = this.transfers.get(label);
+    if (incoming === undefined) return {};
+    this.checkStripes(request);
+    incoming.setStripes(stripes);
+    this.noteLabels(label, incoming);
+    return {};
+  }
+
+  private noteLabels(label: number, incoming: Incoming): void {
+    this.dropLabels(label);
+    for (const stripe of incoming.labels) this.receiveLabels.set(stripe, label);
+  }
+
+  private dropLabels(label: number): void {
+    for (const [stripe, receive] of this.receiveLabels) if (receive === label) this.receiveLabels.delete(stripe);
+  }
+
+  private forget(label: number): void {
+    this.transfers.delete(label);
+    this.dropLabels(label);
+  }
+
   private endTransfer({ label, complete }: EndTransfer): ReplyBody {
     const preparing = this.preparing.get(label);
     if (preparing !== undefined) {
@@ -220,7 +266,7 @@ class GpuServer {
     if (!complete) incoming.abort('the transfer was ended by the controller');
     if (incoming.isOver) {
       incoming.close();
-      this.transfers.delete(label);
+      this.forget(label);
     }
     return {};
   }
@@ -234,7 +280,7 @@ class GpuServer {
       if (this.transfers.size <= KEPT_OVER) return;
       if (!incoming.isOver) continue;
       incoming.close();
-      this.transfers.delete(label);
+      this.forget(label);
     }
   }
 }

@@ -1,12 +1,13 @@
 import { DdfError, toDdfError } from '../base/errors.ts';
 import { chunkSha256At, type Manifest } from '../objects/manifest.ts';
 import { FABRIC_UDP_PORT } from '../p4/build/constants.ts';
-import { type PrepareReceive, TransferState } from '../wire/agent/messages.ts';
+import { type PrepareReceive, type Stripe, TransferState } from '../wire/agent/messages.ts';
 import type { AgentCore } from './agent.ts';
 import { toAgentError } from './io/attachment.ts';
 import { RangeReader } from './io/range-client.ts';
 import { TransferDriver } from './io/transfer-driver.ts';
 import { type ReceiverEvent, TransferReceiver } from './protocol/receiver.ts';
+import type { StripeSource } from './protocol/receiver-lane.ts';
 import { rejectionFields } from './protocol/rejections.ts';
 import type { ReportedTransfer, Status } from './status-reporter.ts';
 import type { ReceivingPayload } from './store/receiving.ts';
@@ -62,12 +63,10 @@ export class Incoming implements ReportedTransfer {
     this.base = base;
     this.onSettled = options.onSettled;
     this.owner = transferOwner(name, label);
-    const [stripe] = request.stripes;
     const deadlineUs =
-      stripe === undefined ? nowUs : request.deadlineMs === 0 ? undefined : nowUs + request.deadlineMs * 1000;
+      request.stripes.length === 0 || request.deadlineMs === 0 ? undefined : nowUs + request.deadlineMs * 1000;
     this.machine = new TransferReceiver(nowUs, {
       transfer: {
-        label,
         objectId: payload.objectId,
         objectVersion: payload.version,
         baseVersion: payload.baseVersion,
@@ -77,9 +76,8 @@ export class Incoming implements ReportedTransfer {
       segmentBytes: request.segmentBytes,
       sink: { write: (offset, bytes) => receiving.write(offset, bytes) },
       random: random.fork(`receiver/${label}`),
-      rttUs: stripe?.rttUs ?? request.eliminationUs,
+      stripes: request.stripes.map(stripeSource),
       eliminationUs: request.eliminationUs,
-      sendDone: stripe?.sendDone ?? false,
       verifiedChunks: Array.from({ length: receiving.chunks }, (_, chunk) => chunk).filter((chunk) =>
         receiving.isVerified(chunk),
       ),
@@ -97,7 +95,7 @@ export class Incoming implements ReportedTransfer {
     this.driver = new TransferDriver({
       machine: this.machine,
       scheduler,
-      send: (datagram) => core.send(stripe!.senderIp, FABRIC_UDP_PORT, datagram),
+      send: (datagram) => core.send(this.machine.destination, FABRIC_UDP_PORT, datagram),
       onEvent: (event) => this.handle(event),
       onFailure: (error) => this.fail(error),
     });
@@ -120,6 +118,19 @@ export class Incoming implements ReportedTransfer {
 
   handlePacket(datagram: Uint8Array): void {
     this.driver.handlePacket(datagram);
+    this.core.statuses.changed(this.request.label);
+  }
+
+  /** Labels of the stripes that it comes in now. */
+  get labels(): readonly number[] {
+    return this.machine.labels;
+  }
+
+  /** Other stripes from now on; what nobody sends is read by unicast. @throws DdfError INVALID_OPTION */
+  setStripes(stripes: readonly Stripe[]): void {
+    if (this.current === TransferState.FAILED) return;
+    this.machine.setStripes(this.core.options.scheduler.nowUs(), stripes.map(stripeSource));
+    this.driver.pump();
     this.core.statuses.changed(this.request.label);
   }
 
@@ -159,6 +170,7 @@ export class Incoming implements ReportedTransfer {
         unicastBytes: BigInt(counters.unicastBytes),
         unicastRequests: BigInt(this.reader.requests),
         reportsSent: BigInt(counters.reportsSent),
+        rttUs: this.machine.rttUs,
       },
     };
   }
@@ -186,7 +198,7 @@ export class Incoming implements ReportedTransfer {
         this.fail(event.error);
         break;
       case 'streamEnded':
-        this.core.options.logger.debug({ label: this.request.label, reason: event.reason }, 'the stream ended');
+        this.core.options.logger.debug({ label: event.label, reason: event.reason }, 'the stream ended');
         break;
     }
     this.core.statuses.changed(this.request.label);
@@ -322,6 +334,11 @@ export class Incoming implements ReportedTransfer {
     this.onSettled();
     this.core.statuses.end(this.request.label);
   }
+}
+
+/** A stripe as the receiver's state machine has it. */
+function stripeSource({ label, index, count, senderIp, rttUs, sendDone }: Stripe): StripeSource {
+  return { label, stripe: { index, count }, sender: senderIp, rttUs, sendDone };
 }
 
 /** Whom jobs of a transfer are for, so that they can be given up with it. */

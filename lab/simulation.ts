@@ -1,4 +1,5 @@
 import { TransferDriver } from '../agents/io/transfer-driver.ts';
+import { WHOLE_STREAM } from '../agents/protocol/layout.ts';
 import { type ReceiverCounters, type ReceiverEvent, TransferReceiver } from '../agents/protocol/receiver.ts';
 import { type SenderCounters, TransferSender } from '../agents/protocol/sender.ts';
 import type { TransferIdentity } from '../agents/protocol/transfer.ts';
@@ -167,11 +168,10 @@ export class SimulatedTransfer {
           new TransferReceiver(scheduler.nowUs(), {
             ...layout,
             transfer: identity,
+            stripes: [{ label, stripe: WHOLE_STREAM, sender: source.ip, rttUs, sendDone: tree.doneUsable }],
             sink: { write: (offset, bytes) => image.set(bytes, offset) },
             random: random.fork(name),
-            rttUs,
             eliminationUs,
-            sendDone: tree.doneUsable,
           });
         return [name, new SimulatedReceiver(host, machine, common)];
       }),

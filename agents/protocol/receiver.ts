@@ -1,40 +1,22 @@
+import { DdfError } from '../../base/errors.ts';
 import type { Random } from '../../base/random.ts';
-import {
-  FABRIC_FLAG_CLOSED,
-  FABRIC_TYPE_DATA,
-  FABRIC_TYPE_DONE,
-  FABRIC_TYPE_NACK,
-  FABRIC_TYPE_REPAIR,
-  FABRIC_TYPE_REPORT,
-  FABRIC_TYPE_SYNC,
-} from '../../p4/build/constants.ts';
-import {
-  decodeFabric,
-  encodeFabric,
-  FABRIC_HEADER_BYTES,
-  type FabricFault,
-  type FabricHeader,
-  type FabricPacket,
-} from '../../wire/fabric/header.ts';
-import { AskSchedule, MAX_TRIES } from './ask-schedule.ts';
-import { type LayoutParameters, StreamLayout } from './layout.ts';
-import { countRejection, noRejections, type Rejection, type RejectionCounters } from './rejections.ts';
-import { ResponseTime } from './response-time.ts';
+import { decodeFabric, encodeFabric, FABRIC_HEADER_BYTES } from '../../wire/fabric/header.ts';
+import { checkStripe, type LayoutParameters, StreamLayout, type Stripe, WHOLE_STREAM } from './layout.ts';
+import { type LaneCounters, ReceiverLane, type StreamEnd, type StripeSource } from './receiver-lane.ts';
+import { countRejection, noRejections, type RejectionCounters } from './rejections.ts';
 import { type AssemblyEvent, type PayloadSink, StreamAssembly } from './stream-assembly.ts';
-import { HeaderTemplate, MAX_NEED, type TransferIdentity } from './transfer.ts';
+import type { PayloadIdentity } from './transfer.ts';
 
 const EMPTY = new Uint8Array(0);
 
 export interface ReceiverOptions extends LayoutParameters {
-  readonly transfer: TransferIdentity;
+  readonly transfer: PayloadIdentity;
+  /** Who sends which part; none: everything is read by unicast at once. */
+  readonly stripes: readonly StripeSource[];
   readonly sink: PayloadSink;
   readonly random: Random;
-  /** The controller's estimate for the path to the sender and back. */
-  readonly rttUs: number;
   /** The switches' elimination interval: retries stay above it. */
   readonly eliminationUs: number;
-  /** False where receivers share a bit of the tree masks: then no DONE is sent. */
-  readonly sendDone: boolean;
   /** What is missing then is read by unicast. Default: no deadline. */
   readonly deadlineUs?: number;
   /** Silence of the sender after which the same happens. Default 3 s. */
@@ -51,43 +33,30 @@ export interface ReceiverOptions extends LayoutParameters {
 
 export type ReceiverEvent =
   | AssemblyEvent
-  /** The sender has ended the transfer, or is silent, or the deadline has passed: what is missing comes by unicast. */
-  | { readonly type: 'streamEnded'; readonly reason: 'closed' | 'idle' | 'deadline' };
+  /** The sender of a stripe has ended it, or is silent, or the deadline has passed: what is missing of it comes by unicast. */
+  | { readonly type: 'streamEnded'; readonly label: number; readonly reason: StreamEnd };
 
 /** Counters of ../../wire/agent/schema.ts as plain numbers. */
-export interface ReceiverCounters extends RejectionCounters {
-  dataPackets: number;
-  repairPackets: number;
-  repairUnneeded: number;
-  duplicates: number;
+export interface ReceiverCounters extends LaneCounters, RejectionCounters {
   lostSymbols: number;
-  nacksSent: number;
   blocksDecoded: number;
-  syncPackets: number;
-  /** Well-formed, but the stream had ended for this receiver. */
-  packetsLate: number;
   chunksVerified: number;
   chunksFailed: number;
   unicastBytes: number;
   unicastRequests: number;
-  reportsSent: number;
 }
 
 /**
- * One transfer as one receiver sees it. No I/O: the driver hands in datagrams, the results of hashing, the bytes of unicast reads and
- * the time, sends what `pollTransmit` returns to the sender, and calls `handleTimeout` at `pollTimeout`.
+ * One payload as one receiver sees it, whatever number of stripes it comes in. No I/O: the driver hands in datagrams, the results of hashing, the
+ * bytes of unicast reads and the time, sends what `pollTransmit` returns to `destination`, and calls `handleTimeout` at `pollTimeout`.
  */
 export class TransferReceiver {
   readonly layout: StreamLayout;
-  private readonly headers: HeaderTemplate;
+  private readonly options: ReceiverOptions;
   private readonly assembly: StreamAssembly;
-  private readonly response: ResponseTime;
-  private readonly asks: AskSchedule;
-  private readonly sendDone: boolean;
+  private readonly lanes = new Map<number, ReceiverLane>();
   private readonly deadlineUs: number;
-  private readonly idleTimeoutUs: number;
   private readonly datagram = new Uint8Array(FABRIC_HEADER_BYTES);
-  private readonly outgoing: FabricHeader[] = [];
   private readonly events: ReceiverEvent[] = [];
   private readonly tally = {
     dataPackets: 0,
@@ -96,33 +65,23 @@ export class TransferReceiver {
     duplicates: 0,
     nacksSent: 0,
     syncPackets: 0,
+    probePackets: 0,
     packetsLate: 0,
+    reportsSent: 0,
     chunksVerified: 0,
     chunksFailed: 0,
     unicastBytes: 0,
     unicastRequests: 0,
-    reportsSent: 0,
     ...noRejections(),
   };
-  /** Blocks below this have been sent in full, as far as packets have told. */
-  private ended = 0;
-  private epoch = 0;
-  private worstQueueLevel = 0;
-  /** When silence ends the stream. */
-  private silentAtUs: number;
-  private streamEnded = false;
-  private doneSaid = false;
+  private lastSender = '';
+  private deadlinePassed = false;
 
-  /** @throws INVALID_OPTION for sizes that cannot be laid out */
+  /** @throws INVALID_OPTION for sizes that cannot be laid out, or stripes that are not of one payload */
   constructor(nowUs: number, options: ReceiverOptions) {
+    this.options = options;
     this.layout = new StreamLayout(options);
-    this.headers = new HeaderTemplate(options.transfer, this.layout);
-    this.response = new ResponseTime(options.rttUs, options.eliminationUs, options.random);
-    this.asks = new AskSchedule(this.response);
-    this.sendDone = options.sendDone;
     this.deadlineUs = options.deadlineUs ?? Number.POSITIVE_INFINITY;
-    this.idleTimeoutUs = options.idleTimeoutUs ?? 3_000_000;
-    this.silentAtUs = nowUs + (options.startTimeoutUs ?? 60_000_000);
     this.assembly = new StreamAssembly(
       this.layout,
       options.sink,
@@ -131,7 +90,7 @@ export class TransferReceiver {
       options.bufferBytes ?? 32 << 20,
       (event) => this.events.push(event),
     );
-    this.settle();
+    this.setStripes(nowUs, options.stripes);
   }
 
   get counters(): ReceiverCounters {
@@ -151,35 +110,66 @@ export class TransferReceiver {
     return this.assembly.isComplete;
   }
 
+  /** Labels that datagrams for this receiver may have. */
+  get labels(): readonly number[] {
+    return [...this.lanes.keys()];
+  }
+
+  /** The slowest of the paths to the senders and back. */
+  get rttUs(): number {
+    return Math.max(0, ...[...this.lanes.values()].map((lane) => lane.rttUs));
+  }
+
+  /** Whom the datagram goes to that {@link pollTransmit} returned last. */
+  get destination(): string {
+    return this.lastSender;
+  }
+
+  /**
+   * These are the stripes from now on. One whose label is known goes on; one with a new label begins, and what is held of its blocks is kept; what is
+   * missing of a stripe that nobody sends is read by unicast.
+   * @throws INVALID_OPTION for stripes that are not of one payload
+   */
+  setStripes(nowUs: number, stripes: readonly StripeSource[]): void {
+    checkStripes(stripes);
+    for (const [label, lane] of this.lanes) {
+      if (stripes.some((source) => isSameSource(source, lane.source))) continue;
+      this.lanes.delete(label);
+      lane.end('replaced');
+    }
+    for (const source of stripes) if (!this.lanes.has(source.label)) this.addLane(nowUs, source);
+    const missing = missingStripes(stripes);
+    if (missing.length === 0) this.settle();
+    else for (const stripe of missing) this.giveUp(stripe);
+  }
+
   /**
    * Takes one datagram of the transfer; anything malformed or foreign is counted and ignored.
    * @throws what the sink throws
    */
   handlePacket(nowUs: number, datagram: Uint8Array): void {
-    const packet = this.examine(datagram);
+    const packet = decodeFabric(datagram);
     if (typeof packet === 'string') {
       countRejection(this.tally, packet);
       return;
     }
-    if (this.streamEnded || this.assembly.failed) {
-      this.tally.packetsLate++;
+    const lane = this.lanes.get(packet.label);
+    const mismatch = lane === undefined ? 'label' : lane.mismatch(packet);
+    if (mismatch !== undefined) {
+      countRejection(this.tally, mismatch);
       return;
     }
-    this.silentAtUs = nowUs + this.idleTimeoutUs;
-    this.worstQueueLevel = Math.max(this.worstQueueLevel, packet.queueLevel);
-    this.response.packetArrived(nowUs);
-    if (packet.type === FABRIC_TYPE_SYNC) this.handleSync(nowUs, packet);
-    else this.handleSymbol(nowUs, packet);
+    lane!.handle(nowUs, packet);
     this.settle();
   }
 
   handleTimeout(nowUs: number): void {
     if (this.assembly.failed) return;
-    if (!this.streamEnded) {
-      if (nowUs >= this.deadlineUs) this.endStream('deadline');
-      else if (nowUs >= this.silentAtUs && this.assembly.wantsSymbols) this.endStream('idle');
+    if (nowUs >= this.deadlineUs && !this.deadlinePassed) {
+      this.deadlinePassed = true;
+      for (const lane of this.lanes.values()) lane.end('deadline');
     }
-    for (const { block, tries } of this.asks.due(nowUs)) this.ask(nowUs, block, tries);
+    for (const lane of this.lanes.values()) lane.handleTimeout(nowUs);
     this.settle();
   }
 
@@ -208,21 +198,25 @@ export class TransferReceiver {
   }
 
   /**
-   * The next datagram to send to the sender, or undefined.
+   * The next datagram to send to {@link destination}, or undefined.
    * @returns a view that is valid until the next call
    */
   pollTransmit(nowUs: number): Uint8Array | undefined {
     this.handleTimeout(nowUs);
-    const header = this.outgoing.shift();
-    return header === undefined ? undefined : encodeFabric(this.datagram, header, EMPTY);
+    for (const lane of this.lanes.values()) {
+      const header = lane.pollTransmit();
+      if (header === undefined) continue;
+      this.lastSender = lane.source.sender;
+      return encodeFabric(this.datagram, header, EMPTY);
+    }
+    return undefined;
   }
 
   /** When to call `handleTimeout` and `pollTransmit` next, or undefined if only a packet or a call can change anything. */
   pollTimeout(): number | undefined {
     if (this.assembly.failed) return undefined;
-    if (this.outgoing.length > 0) return 0;
-    let next = this.asks.dueAtUs ?? Number.POSITIVE_INFINITY;
-    if (!this.streamEnded && this.assembly.wantsSymbols) next = Math.min(next, this.deadlineUs, this.silentAtUs);
+    let next = this.assembly.wantsSymbols && !this.deadlinePassed ? this.deadlineUs : Number.POSITIVE_INFINITY;
+    for (const lane of this.lanes.values()) next = Math.min(next, lane.pollTimeout());
     return next === Number.POSITIVE_INFINITY ? undefined : next;
   }
 
@@ -230,110 +224,65 @@ export class TransferReceiver {
     return this.events.shift();
   }
 
-  private examine(datagram: Uint8Array): FabricPacket | FabricFault | Rejection {
-    const packet = decodeFabric(datagram);
-    if (typeof packet === 'string') return packet;
-    const { headers, layout } = this;
-    const { type, block, symbol, payload } = packet;
-    switch (type) {
-      case FABRIC_TYPE_DATA:
-      case FABRIC_TYPE_REPAIR: {
-        const mismatch = headers.mismatch(packet, true);
-        if (mismatch !== undefined) return mismatch;
-        const length = type === FABRIC_TYPE_DATA ? layout.segmentLength(block, symbol) : layout.symbolBytes(block);
-        return payload.length === length ? packet : 'length';
-      }
-      case FABRIC_TYPE_SYNC: {
-        const mismatch = headers.mismatch(packet, false);
-        if (mismatch !== undefined) return mismatch;
-        if (block > layout.blocks) return 'block';
-        return payload.length === 0 ? packet : 'length';
-      }
-      default:
-        return 'type';
-    }
+  private addLane(nowUs: number, source: StripeSource): void {
+    const { options, layout, assembly } = this;
+    const { label, stripe } = source;
+    const lane = new ReceiverLane(nowUs, source, {
+      layout,
+      assembly,
+      payload: options.transfer,
+      counters: this.tally,
+      random: options.random.fork(`lane/${label}`),
+      eliminationUs: options.eliminationUs,
+      idleTimeoutUs: options.idleTimeoutUs ?? 3_000_000,
+      startTimeoutUs: options.startTimeoutUs ?? 60_000_000,
+      onEnd: (reason) => {
+        this.events.push({ type: 'streamEnded', label, reason });
+        if (reason !== 'replaced') this.giveUp(stripe);
+      },
+    });
+    this.lanes.set(label, lane);
+    if (this.deadlinePassed) lane.end('deadline');
   }
 
-  private handleSymbol(nowUs: number, packet: FabricPacket): void {
-    const { block } = packet;
-    const isRepair = packet.type === FABRIC_TYPE_REPAIR;
-    if (isRepair) this.tally.repairPackets++;
-    else this.tally.dataPackets++;
-    // A block is repaired only after all of it was sent.
-    this.advance(nowUs, isRepair ? block + 1 : block);
-    if (!this.assembly.wants(block)) {
-      if (isRepair) this.tally.repairUnneeded++;
-      else this.tally.duplicates++;
-      return;
-    }
-    if (!this.assembly.addSymbol(block, packet.symbol, packet.payload)) this.tally.duplicates++;
-    else if (!this.assembly.wants(block)) this.asks.remove(block);
-    else if (isRepair) this.asks.answered(nowUs, block, packet.need, this.assembly.need(block));
-  }
-
-  private handleSync(nowUs: number, packet: FabricPacket): void {
-    this.tally.syncPackets++;
-    this.advance(nowUs, packet.block);
-    if ((packet.flags & FABRIC_FLAG_CLOSED) !== 0) {
-      this.endStream('closed');
-      return;
-    }
-    if (packet.epoch === this.epoch) return;
-    this.epoch = packet.epoch;
-    if (this.worstQueueLevel > 0) {
-      this.outgoing.push(this.headers.forEpoch(FABRIC_TYPE_REPORT, this.epoch, { need: this.worstQueueLevel }));
-      this.tally.reportsSent++;
-      this.worstQueueLevel = 0;
-    }
-    if (this.isComplete) this.sayDone();
-  }
-
-  /** All blocks below `ended` have been sent: those that are incomplete have gaps. */
-  private advance(nowUs: number, ended: number): void {
-    if (ended <= this.ended) return;
-    for (let block = this.ended; block < ended; block++) {
-      if (!this.assembly.wants(block)) continue;
-      const need = this.assembly.need(block);
-      // Symbols of the newest block may still be overtaking each other; a whole older block that is not there was never meant for us.
-      if (need > MAX_NEED && block < ended - 1) this.assembly.giveUp(block);
-      else this.asks.add(nowUs, block, need);
-    }
-    this.ended = ended;
-  }
-
-  private ask(nowUs: number, block: number, tries: number): void {
-    if (!this.assembly.wants(block)) {
-      this.asks.remove(block);
-      return;
-    }
-    const need = this.assembly.need(block);
-    if (tries >= MAX_TRIES || need > MAX_NEED) {
-      this.asks.remove(block);
-      this.assembly.giveUp(block);
-      return;
-    }
-    this.outgoing.push(this.headers.forBlock(FABRIC_TYPE_NACK, block, 0, need));
-    this.tally.nacksSent++;
-    this.asks.asked(nowUs, block);
-  }
-
-  private endStream(reason: 'closed' | 'idle' | 'deadline'): void {
-    this.streamEnded = true;
-    this.events.push({ type: 'streamEnded', reason });
-    this.assembly.giveUpAll();
-  }
-
-  private sayDone(): void {
-    if (!this.sendDone || this.streamEnded) return;
-    this.outgoing.push(this.headers.forEpoch(FABRIC_TYPE_DONE, this.epoch));
+  /** Leaves what is missing of a stripe to unicast. */
+  private giveUp({ index, count }: Stripe): void {
+    for (let block = index; block < this.layout.blocks && this.assembly.wantsSymbols; block += count)
+      if (this.assembly.wants(block)) this.assembly.giveUp(block);
+    this.settle();
   }
 
   /** What follows from any change: unicast requests go out, the first DONE is said. */
   private settle(): void {
     this.tally.unicastRequests += this.assembly.flushUnicast();
-    if (this.isComplete && !this.doneSaid) {
-      this.doneSaid = true;
-      this.sayDone();
-    }
+    if (this.isComplete) for (const lane of this.lanes.values()) lane.completed();
   }
+}
+
+function checkStripes(stripes: readonly StripeSource[]): void {
+  for (const { stripe } of stripes) checkStripe(stripe);
+  const counts = new Set(stripes.map(({ stripe }) => stripe.count));
+  const indexes = new Set(stripes.map(({ stripe }) => stripe.index));
+  const labels = new Set(stripes.map(({ label }) => label));
+  if (counts.size > 1 || indexes.size < stripes.length || labels.size < stripes.length)
+    throw new DdfError('INVALID_OPTION', 'the stripes are not of one payload, each with a label of its own', {
+      where: stripes.map(({ label, stripe }) => `${label}: ${stripe.index} of ${stripe.count}`).join(', '),
+      remedy: 'Give every index once, with the same count.',
+    });
+}
+
+function isSameSource(a: StripeSource, b: StripeSource): boolean {
+  return (
+    a.label === b.label &&
+    a.stripe.index === b.stripe.index &&
+    a.stripe.count === b.stripe.count &&
+    a.sender === b.sender
+  );
+}
+
+function missingStripes(stripes: readonly StripeSource[]): Stripe[] {
+  const count = stripes[0]?.stripe.count;
+  if (count === undefined) return [WHOLE_STREAM];
+  const sent = new Set(stripes.map(({ stripe }) => stripe.index));
+  return Array.from({ length: count }, (_, index) => ({ index, count })).filter(({ index }) => !sent.has(index));
 }

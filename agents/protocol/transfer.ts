@@ -4,13 +4,17 @@ import { splitObjectId } from '../../wire/fabric/object-id.ts';
 import type { StreamLayout } from './layout.ts';
 import type { Rejection } from './rejections.ts';
 
-/** What every packet of a transfer says it is part of. */
-export interface TransferIdentity {
-  readonly label: number;
+/** What is being brought to its receivers. */
+export interface PayloadIdentity {
   readonly objectId: bigint;
   readonly objectVersion: number;
   /** 0: the payload is a full image. */
   readonly baseVersion: number;
+}
+
+/** What every packet of a transfer says it is part of. */
+export interface TransferIdentity extends PayloadIdentity {
+  readonly label: number;
 }
 
 /** Needs above this are read by unicast: a receiver does not ask for more, a sender does not answer more. */

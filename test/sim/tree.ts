@@ -1,4 +1,3 @@
-import type { ReceiverOptions } from '../../agents/protocol/receiver.ts';
 import type { SenderOptions } from '../../agents/protocol/sender.ts';
 import { VirtualScheduler } from '../../base/clock.ts';
 import { createRandom, type Random } from '../../base/random.ts';
@@ -17,6 +16,7 @@ import {
   makePipe,
   type PipeOptions,
   ReceiverHost,
+  type ReceiverSettings,
   SenderHost,
   TRANSFER,
 } from '../agents/protocol/harness.ts';
@@ -39,7 +39,7 @@ export interface TreeOptions {
   readonly eliminationUs?: number;
   readonly packetSpacingUs?: number;
   readonly sender?: Partial<SenderOptions>;
-  readonly receiver?: Partial<ReceiverOptions>;
+  readonly receiver?: Partial<ReceiverSettings>;
   /** Sees every decision of every switch. */
   readonly observer?: (observation: Observation) => void;
 }

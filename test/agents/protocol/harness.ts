@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto';
 import { expect } from 'vitest';
+import { WHOLE_STREAM } from '../../../agents/protocol/layout.ts';
 import { type ReceiverEvent, type ReceiverOptions, TransferReceiver } from '../../../agents/protocol/receiver.ts';
 import { type SenderEvent, type SenderOptions, TransferSender } from '../../../agents/protocol/sender.ts';
+import type { TransferIdentity } from '../../../agents/protocol/transfer.ts';
 import type { VirtualScheduler } from '../../../base/clock.ts';
 import type { Random } from '../../../base/random.ts';
 import { CHUNK_BYTES } from '../../../objects/chunks.ts';
@@ -41,6 +43,8 @@ export interface PipeOptions {
 }
 
 export type Deliver = (datagram: Uint8Array) => void;
+/** To the address that a receiver has of a sender. */
+export type SendTo = (datagram: Uint8Array, destination: string) => void;
 
 export function makePipe(scheduler: VirtualScheduler, random: Random, options: PipeOptions, deliver: Deliver): Deliver {
   const once = (datagram: Uint8Array): void => {
@@ -61,16 +65,18 @@ interface Machine {
   handleTimeout(nowUs: number): void;
   pollTransmit(nowUs: number): Uint8Array | undefined;
   pollTimeout(): number | undefined;
+  /** Of receivers, which may have several senders. */
+  readonly destination?: string;
 }
 
 /** What a driver does between a machine and the world. */
 abstract class Host {
   protected readonly scheduler: VirtualScheduler;
-  private readonly send: Deliver;
+  private readonly send: SendTo;
   private armedUs = Number.POSITIVE_INFINITY;
   private halted = false;
 
-  constructor(scheduler: VirtualScheduler, send: Deliver) {
+  constructor(scheduler: VirtualScheduler, send: SendTo) {
     this.scheduler = scheduler;
     this.send = send;
   }
@@ -95,7 +101,7 @@ abstract class Host {
     this.machine.handleTimeout(nowUs);
     this.handleEvents();
     for (let out = this.machine.pollTransmit(nowUs); out !== undefined; out = this.machine.pollTransmit(nowUs))
-      this.send(out);
+      this.send(out, this.machine.destination ?? '');
     this.handleEvents();
     const next = this.machine.pollTimeout();
     if (next === undefined || next >= this.armedUs) return;
@@ -122,6 +128,14 @@ export class SenderHost extends Host {
   }
 }
 
+/** Options of a receiver; of one stripe, unless they say which. */
+export type ReceiverSettings = Omit<ReceiverOptions, 'sink' | 'stripes'> &
+  Partial<Pick<ReceiverOptions, 'stripes'>> & {
+    readonly transfer: TransferIdentity;
+    readonly rttUs: number;
+    readonly sendDone: boolean;
+  };
+
 export interface ReceiverBehaviour {
   /** Answers to unicast requests; default: the true bytes after 5 ms. Undefined: nobody answers. */
   readonly unicast?: (start: number, end: number, attempt: number) => Uint8Array | undefined;
@@ -144,8 +158,8 @@ export class ReceiverHost extends Host {
   constructor(
     scheduler: VirtualScheduler,
     content: Content,
-    options: Omit<ReceiverOptions, 'sink'>,
-    send: Deliver,
+    options: ReceiverSettings,
+    send: SendTo,
     behaviour: ReceiverBehaviour = {},
   ) {
     super(scheduler, send);
@@ -153,7 +167,9 @@ export class ReceiverHost extends Host {
     this.behaviour = behaviour;
     this.random = options.random.fork('unicast');
     this.disk = behaviour.disk ?? new Uint8Array(content.payload.length);
+    const { transfer, rttUs, sendDone } = options;
     this.machine = new TransferReceiver(scheduler.nowUs(), {
+      stripes: [{ label: transfer.label, stripe: WHOLE_STREAM, sender: 'sender', rttUs, sendDone }],
       ...options,
       sink: { write: (offset, bytes) => this.write(offset, bytes) },
     });

@@ -1,4 +1,3 @@
-import type { ReceiverOptions } from '../../../agents/protocol/receiver.ts';
 import type { SenderOptions } from '../../../agents/protocol/sender.ts';
 import { VirtualScheduler } from '../../../base/clock.ts';
 import { createRandom, type Random } from '../../../base/random.ts';
@@ -9,6 +8,7 @@ import {
   type PipeOptions,
   type ReceiverBehaviour,
   ReceiverHost,
+  type ReceiverSettings,
   SenderHost,
   TRANSFER,
 } from './harness.ts';
@@ -23,7 +23,7 @@ export interface StarOptions {
   readonly down?: Partial<PipeOptions>;
   readonly up?: Partial<PipeOptions>;
   readonly sender?: Partial<SenderOptions>;
-  readonly receiver?: Partial<ReceiverOptions>;
+  readonly receiver?: Partial<ReceiverSettings>;
   readonly behaviour?: ReceiverBehaviour;
 }
 
@@ -67,7 +67,7 @@ export class Star {
     for (let i = 0; i < (options.receivers ?? 1); i++) this.addReceiver();
   }
 
-  addReceiver(receiver: Partial<ReceiverOptions> = {}, behaviour = this.options.behaviour): ReceiverHost {
+  addReceiver(receiver: Partial<ReceiverSettings> = {}, behaviour = this.options.behaviour): ReceiverHost {
     const index = this.receivers.length;
     const pipe = { delayUs: 100, loss: 0 };
     const up = makePipe(this.scheduler, this.random.fork(`up ${index}`), { ...pipe, ...this.options.up }, (datagram) =>

@@ -6,6 +6,7 @@ import {
   FABRIC_TYPE_SYNC,
 } from '../../../p4/build/constants.ts';
 import { readUint32 } from '../../../wire/packet/integers.ts';
+import { TRANSFER } from './harness.ts';
 import { Star } from './star.ts';
 
 const typeOf = (datagram: Uint8Array): number => datagram[0] & 15;
@@ -147,7 +148,7 @@ test('sender stops: silence ends in the unicast lane', () => {
   star.sender.halt();
   expect(star.runToEnd()).toBe(true);
   star.receivers[0].expectComplete();
-  expect(star.receivers[0].events).toContainEqual({ type: 'streamEnded', reason: 'idle' });
+  expect(star.receivers[0].events).toContainEqual({ type: 'streamEnded', label: TRANSFER.label, reason: 'idle' });
 });
 
 test('a sender that never starts: the start timeout ends in the unicast lane', () => {
@@ -166,7 +167,7 @@ test('sender closes while a receiver is incomplete: the rest is read by unicast 
   expect(star.runToEnd()).toBe(true);
   expect(star.scheduler.nowUs()).toBeLessThan(20_000);
   star.receivers[0].expectComplete();
-  expect(star.receivers[0].events).toContainEqual({ type: 'streamEnded', reason: 'closed' });
+  expect(star.receivers[0].events).toContainEqual({ type: 'streamEnded', label: TRANSFER.label, reason: 'closed' });
   star.scheduler.runUntil(100_000);
   expect(star.sender.machine.isClosed).toBe(true);
 });
@@ -180,7 +181,7 @@ test('deadlines end both sides', () => {
     behaviour: { unicast: () => undefined },
   });
   expect(star.runToEnd(1_000_000)).toBe(false);
-  expect(star.receivers[0].events).toContainEqual({ type: 'streamEnded', reason: 'deadline' });
+  expect(star.receivers[0].events).toContainEqual({ type: 'streamEnded', label: TRANSFER.label, reason: 'deadline' });
   expect(star.sender.events.at(-1)).toEqual({ type: 'closed', reason: 'deadline' });
 });
 
