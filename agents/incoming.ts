@@ -74,7 +74,7 @@ export class Incoming implements ReportedTransfer {
       manifestBytes: payload.manifestBytes,
       payloadBytes: Number(payload.sizeBytes),
       segmentBytes: request.segmentBytes,
-      sink: { write: (offset, bytes) => receiving.write(offset, bytes) },
+      sink: receiving,
       random: random.fork(`receiver/${label}`),
       stripes: request.stripes.map(stripeSource),
       eliminationUs: request.eliminationUs,
@@ -233,6 +233,7 @@ export class Incoming implements ReportedTransfer {
   private async hash(chunk: number): Promise<void> {
     try {
       const { dataPath, expected } = this.receiving;
+      this.receiving.flush();
       const job = { kind: 'hash-chunk', path: dataPath, chunk, sizeBytes: expected.sizeBytes } as const;
       const found = await this.core.options.workers.run(job, this.owner);
       if (this.isClosed) return;

@@ -169,7 +169,10 @@ export class SimulatedTransfer {
             ...layout,
             transfer: identity,
             stripes: [{ label, stripe: WHOLE_STREAM, sender: source.ip, rttUs, sendDone: tree.doneUsable }],
-            sink: { write: (offset, bytes) => image.set(bytes, offset) },
+            sink: {
+              write: (offset, bytes) => image.set(bytes, offset),
+              read: (offset, length) => image.subarray(offset, offset + length),
+            },
             random: random.fork(name),
             eliminationUs,
           });

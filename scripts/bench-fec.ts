@@ -7,7 +7,7 @@
  */
 import { cpus } from 'node:os';
 import { inverse, multiply } from '../agents/fec/galois.ts';
-import { BlockDecoder, encodeParity, encodeSymbol } from '../agents/fec/reed-solomon.ts';
+import { encodeParity, encodeSymbol, type ParitySymbol, restoreSources } from '../agents/fec/reed-solomon.ts';
 import { createRandom } from '../base/random.ts';
 import { FABRIC_SOURCE_SYMBOLS } from '../p4/build/constants.ts';
 
@@ -112,26 +112,23 @@ function measureSegments(segmentBytes: number): Figures {
   encodeByTables(blocks[0]!, 100, expected);
   sameBytes(out, expected, 'parity');
 
-  // Receivers use their buffers again and again.
-  const buffer = new Uint8Array(FABRIC_SOURCE_SYMBOLS * segmentBytes);
   const lossy = MISSING.map((missing) => {
-    let decoder: BlockDecoder;
+    const lost = Array.from({ length: missing }, (_, m) => FABRIC_SOURCE_SYMBOLS - missing + m);
+    const restored = lost.map(() => new Uint8Array(segmentBytes));
+    let parity: ParitySymbol[];
     return {
       prepare: (i: number) => {
-        decoder = new BlockDecoder(FABRIC_SOURCE_SYMBOLS, segmentBytes, buffer);
-        const sources = blockOf(i);
-        for (let j = 0; j < FABRIC_SOURCE_SYMBOLS - missing; j++) decoder.add(j, sources[j]!);
-        for (let m = 0; m < missing; m++) {
-          encodeSymbol(sources, symbolOf(i + m), out);
-          decoder.add(symbolOf(i + m), out);
-        }
+        parity = lost.map((_, m) => {
+          const bytes = new Uint8Array(segmentBytes);
+          encodeSymbol(blockOf(i), symbolOf(i + m), bytes);
+          return { symbol: symbolOf(i + m), bytes };
+        });
       },
-      action: () => {
-        decoder.restore();
+      action: (i: number) => {
+        restoreSources(blockOf(i), lost, parity, restored);
       },
       check: (i: number) => {
-        for (let j = FABRIC_SOURCE_SYMBOLS - missing; j < FABRIC_SOURCE_SYMBOLS; j++)
-          sameBytes(buffer.subarray(j * segmentBytes, (j + 1) * segmentBytes), blockOf(i)[j]!, 'a restored symbol');
+        for (const [m, j] of lost.entries()) sameBytes(restored[m]!, blockOf(i)[j]!, 'a restored symbol');
       },
     };
   });

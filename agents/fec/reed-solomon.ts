@@ -43,97 +43,37 @@ export function encodeParity(
   combineLinearly(sources, outs, coefficients);
 }
 
-/** Collects the symbols of one block until they suffice, and solves for the missing source symbols only. */
-export class BlockDecoder {
-  readonly sourceSymbols: number;
-  readonly symbolBytes: number;
-  /** The source symbols one after another at their places; those not held are undefined bytes until `restore`. */
+export interface ParitySymbol {
+  /** 64..254 */
+  readonly symbol: number;
+  /** As long as the block's longest source symbol. */
   readonly bytes: Uint8Array;
-  private readonly present = new Uint8Array(SYMBOLS);
-  private readonly parity: { readonly symbol: number; readonly bytes: Uint8Array }[] = [];
-  private sourceHeld = 0;
+}
 
-  /**
-   * @param sourceSymbols 1..64
-   * @param symbolBytes   length of the block's longest symbol
-   * @param bytes         where the block is put together: at least sourceSymbols * symbolBytes. Default: a new buffer.
-   */
-  constructor(
-    sourceSymbols: number,
-    symbolBytes: number,
-    bytes: Uint8Array = new Uint8Array(sourceSymbols * symbolBytes),
-  ) {
-    this.sourceSymbols = sourceSymbols;
-    this.symbolBytes = symbolBytes;
-    this.bytes = bytes;
-  }
-
-  /** Distinct symbols held that count; never above sourceSymbols. */
-  get held(): number {
-    return Math.min(this.sourceHeld + this.parity.length, this.sourceSymbols);
-  }
-
-  /** Source symbols not held. */
-  get missing(): number {
-    return this.sourceSymbols - this.sourceHeld;
-  }
-
-  get complete(): boolean {
-    return this.sourceHeld + this.parity.length >= this.sourceSymbols;
-  }
-
-  has(symbol: number): boolean {
-    return this.present[symbol] === 1;
-  }
-
-  /**
-   * Copies a symbol in.
-   * @param symbol 0..k-1 or 64..254
-   * @param bytes  at most symbolBytes; a shorter source symbol counts as padded with zeros
-   * @returns whether it was new
-   */
-  add(symbol: number, bytes: Uint8Array): boolean {
-    if (this.present[symbol] === 1) return false;
-    this.present[symbol] = 1;
-    if (symbol < FABRIC_SOURCE_SYMBOLS) {
-      const start = symbol * this.symbolBytes;
-      this.bytes.set(bytes, start);
-      this.bytes.fill(0, start + bytes.length, start + this.symbolBytes);
-      this.sourceHeld++;
-    } else {
-      this.parity.push({ symbol, bytes: bytes.slice() });
-    }
-    return true;
-  }
-
-  /**
-   * Fills in the missing source symbols; call it when `complete`, once.
-   * @returns how many were missing
-   */
-  restore(): number {
-    const present: number[] = [];
-    const missing: number[] = [];
-    for (let j = 0; j < this.sourceSymbols; j++) (this.present[j] === 1 ? present : missing).push(j);
-    if (missing.length === 0) return 0;
-    const parity = this.parity.slice(0, missing.length);
-    combineLinearly(
-      [...present.map((j) => this.source(j)), ...parity.map(({ bytes }) => bytes)],
-      missing.map((j) => this.source(j)),
-      solve(
-        present,
-        parity.map(({ symbol }) => symbol),
-        missing,
-      ),
-    );
-    for (const j of missing) this.present[j] = 1;
-    this.sourceHeld = this.sourceSymbols;
-    this.parity.length = 0;
-    return missing.length;
-  }
-
-  private source(symbol: number): Uint8Array {
-    return this.bytes.subarray(symbol * this.symbolBytes, (symbol + 1) * this.symbolBytes);
-  }
+/**
+ * Restores the source symbols that a block misses.
+ * @param sources the block's source symbols, 1..64; shorter ones count as padded with zeros, those that are missing are not read
+ * @param missing 0..k-1 in any order, at least one
+ * @param parity  distinct, at least as many as are missing
+ * @param outs    one for each that is missing, as long as the longest source symbol; need not be cleared, and may not be among the sources
+ */
+export function restoreSources(
+  sources: readonly Uint8Array[],
+  missing: readonly number[],
+  parity: readonly ParitySymbol[],
+  outs: readonly Uint8Array[],
+): void {
+  const present = sources.map((_, j) => j).filter((j) => !missing.includes(j));
+  const used = parity.slice(0, missing.length);
+  combineLinearly(
+    [...present.map((j) => sources[j]), ...used.map(({ bytes }) => bytes)],
+    outs,
+    solve(
+      present,
+      used.map(({ symbol }) => symbol),
+      missing,
+    ),
+  );
 }
 
 /**

@@ -1,17 +1,23 @@
 import { DdfError } from '../../base/errors.ts';
 import { FABRIC_SOURCE_SYMBOLS } from '../../p4/build/constants.ts';
-import { BlockDecoder } from '../fec/reed-solomon.ts';
+import { restoreSources } from '../fec/reed-solomon.ts';
 import { type ByteRange, ByteRanges } from './byte-ranges.ts';
 import { ChunkTracker, MAX_CHUNK_FAILURES } from './chunk-tracker.ts';
 import type { StreamLayout } from './layout.ts';
+import { type PartialBlock, PartialBlocks } from './partial-blocks.ts';
 
 /** Where a receiver puts the payload. */
 export interface PayloadSink {
   /**
-   * Writes bytes at an offset of the payload; they are only valid during the call. The same bytes may be written twice, a chunk that
+   * Copies bytes to their place in the payload; they are only valid during the call. The same bytes may be written twice, a chunk that
    * was verified never is. What it throws ends the transfer.
    */
   write(payloadOffset: number, bytes: Uint8Array): void;
+  /**
+   * What stands at a place now: a view of it, or a copy that is valid until the next call. Asked for before lost symbols are restored; bytes that
+   * were never written may be anything.
+   */
+  read(payloadOffset: number, length: number): Uint8Array;
 }
 
 export type AssemblyEvent =
@@ -33,18 +39,19 @@ const WANTED = 0;
 const UNICAST = 1;
 const WRITTEN = 2;
 
-const BUFFERS_KEPT = 4;
-
-/** Blocks from symbols, chunks from blocks, and what has to come by unicast instead. */
+/**
+ * Blocks from symbols, chunks from blocks, and what has to come by unicast instead. A source symbol goes to its place in the payload at once; only
+ * parity is kept aside, and what a block lost is restored from it and from what stands in place.
+ */
 export class StreamAssembly {
   readonly chunks: ChunkTracker;
   private readonly layout: StreamLayout;
   private readonly sink: PayloadSink;
   private readonly emit: (event: AssemblyEvent) => void;
-  private readonly capacity: number;
   private readonly status: Uint8Array;
-  private readonly partial = new Map<number, BlockDecoder>();
-  private readonly freeBuffers: Uint8Array[] = [];
+  private readonly partial: PartialBlocks;
+  /** Where lost symbols are restored. */
+  private readonly restored: Uint8Array[] = [];
   /** Bytes that unicast has to bring, and those of them that have not been asked for yet. */
   private readonly outstanding = new ByteRanges();
   private readonly unasked = new ByteRanges();
@@ -62,7 +69,7 @@ export class StreamAssembly {
   /**
    * @param verifiedChunks  chunks held from an earlier run
    * @param manifestIsHeld  whether the driver has the manifest already
-   * @param bufferBytes     bound on the buffers of incomplete blocks; beyond it the one begun first is left to unicast
+   * @param bufferBytes     bound on the parity of incomplete blocks; beyond it the one begun first is left to unicast
    */
   constructor(
     layout: StreamLayout,
@@ -75,7 +82,7 @@ export class StreamAssembly {
     this.layout = layout;
     this.sink = sink;
     this.emit = emit;
-    this.capacity = Math.max(2, Math.floor(bufferBytes / (layout.segmentBytes * FABRIC_SOURCE_SYMBOLS)));
+    this.partial = new PartialBlocks(layout.segmentBytes, bufferBytes);
     this.chunks = new ChunkTracker(layout, verifiedChunks);
     this.status = new Uint8Array(layout.blocks);
     this.manifest = new Uint8Array(manifestIsHeld ? 0 : layout.manifestBytes);
@@ -83,7 +90,10 @@ export class StreamAssembly {
     this.manifestState = manifestIsHeld || layout.manifestBytes === 0 ? 'verified' : 'missing';
     for (let block = 0; block < layout.blocks; block++) {
       if (this.isSuperfluous(block)) this.status[block] = WRITTEN;
-      else this.wantedLeft++;
+      else {
+        this.wantedLeft++;
+        this.noteVerified(block);
+      }
     }
     if (this.isComplete) this.emit({ type: 'complete' });
   }
@@ -112,51 +122,51 @@ export class StreamAssembly {
   }
 
   /**
-   * A symbol of a block that is wanted. With the last one needed the block is restored and written.
+   * A symbol of a block that is wanted. With the last one needed what is lost of the block is restored.
    * @returns whether it was new
    */
   addSymbol(block: number, symbol: number, bytes: Uint8Array): boolean {
-    const decoder = this.partial.get(block) ?? this.begin(block);
-    if (!decoder.add(symbol, bytes)) return false;
-    if (decoder.complete) {
-      if (decoder.missing > 0) {
-        this.lostSymbols += decoder.restore();
-        this.blocksDecoded++;
+    const { layout } = this;
+    const partial = this.partial.get(block) ?? this.begin(block);
+    if (symbol < FABRIC_SOURCE_SYMBOLS) {
+      if (partial.has(symbol)) return false;
+      partial.note(symbol);
+      this.write(layout.blockStart(block) + symbol * layout.segmentBytes, bytes);
+    } else {
+      if (partial.hasParity(symbol)) return false;
+      const tooOld = this.partial.oldestWithTooMuchParity;
+      if (tooOld !== undefined) {
+        this.giveUp(tooOld);
+        // It may have been this one.
+        if (tooOld === block) return true;
       }
-      const start = this.layout.blockStart(block);
-      this.write(start, decoder.bytes.subarray(0, this.layout.blockEnd(block) - start));
+      this.partial.addParity(partial, symbol, bytes);
+    }
+    if (partial.held === layout.sourceSymbols(block)) {
+      if (partial.parity.length > 0) this.restore(partial);
       this.end(block);
       this.blockWritten(block);
     }
     return true;
   }
 
-  /** Leaves what is missing of a wanted block to unicast; what is held is written. */
+  /** Leaves what is missing of a wanted block to unicast. */
   giveUp(block: number): void {
     const { layout } = this;
-    const decoder = this.partial.get(block);
+    const partial = this.partial.get(block);
     const start = layout.blockStart(block);
-    if (decoder === undefined) {
-      this.lostSymbols += layout.sourceSymbols(block);
-      this.requestUnicast(start, layout.blockEnd(block));
-    } else {
-      this.lostSymbols += decoder.missing;
-      for (let symbol = 0; symbol < decoder.sourceSymbols; symbol++) {
-        const offset = symbol * layout.segmentBytes;
-        const length = layout.segmentLength(block, symbol);
-        if (decoder.has(symbol)) this.write(start + offset, decoder.bytes.subarray(offset, offset + length));
-        else this.requestUnicast(start + offset, start + offset + length);
+    const count = layout.sourceSymbols(block);
+    this.lostSymbols += count - (partial?.sourcesHeld ?? 0);
+    if (partial === undefined) this.requestUnicast(start, layout.blockEnd(block));
+    else
+      for (let symbol = 0; symbol < count; symbol++) {
+        const offset = start + symbol * layout.segmentBytes;
+        if (!partial.has(symbol)) this.requestUnicast(offset, offset + layout.segmentLength(block, symbol));
       }
-    }
     this.end(block);
     this.status[block] = UNICAST;
     // Every part may belong to chunks that are verified already.
     this.settleBlock(block);
-  }
-
-  giveUpAll(): void {
-    if (this.wantedLeft === 0) return;
-    for (let block = 0; block < this.layout.blocks; block++) if (this.wants(block)) this.giveUp(block);
   }
 
   /** Emits what unicast has to bring and has not been asked for yet. */
@@ -212,22 +222,53 @@ export class StreamAssembly {
     else this.requestUnicast(this.layout.chunkStart(chunk), this.layout.chunkEnd(chunk));
   }
 
-  private begin(block: number): BlockDecoder {
-    if (this.partial.size >= this.capacity) this.giveUp(this.partial.keys().next().value!);
-    const { layout } = this;
-    const buffer = this.freeBuffers.pop() ?? new Uint8Array(layout.segmentBytes * FABRIC_SOURCE_SYMBOLS);
-    const decoder = new BlockDecoder(layout.sourceSymbols(block), layout.symbolBytes(block), buffer);
-    this.partial.set(block, decoder);
-    return decoder;
+  private begin(block: number): PartialBlock {
+    const tooOld = this.partial.oldestTooMany;
+    if (tooOld !== undefined) this.giveUp(tooOld);
+    return this.partial.begin(block);
   }
 
-  /** A wanted block is wanted no longer: its buffer is free. */
+  /** A wanted block is wanted no longer. */
   private end(block: number): void {
     this.wantedLeft--;
-    const decoder = this.partial.get(block);
-    if (decoder === undefined) return;
-    this.partial.delete(block);
-    if (this.freeBuffers.length < BUFFERS_KEPT) this.freeBuffers.push(decoder.bytes);
+    this.partial.end(block);
+  }
+
+  /** Segments that lie in chunks held from an earlier run need not come. */
+  private noteVerified(block: number): void {
+    const { layout, chunks } = this;
+    if (block < layout.manifestBlocks) return;
+    const [first, last] = chunks.chunksOf(block);
+    let isAny = false;
+    for (let chunk = first; chunk <= last; chunk++) isAny ||= chunks.isVerified(chunk);
+    if (!isAny || this.partial.oldestTooMany !== undefined) return;
+    const partial = this.partial.begin(block);
+    for (let symbol = 0; symbol < layout.sourceSymbols(block); symbol++) {
+      const start = layout.blockStart(block) + symbol * layout.segmentBytes;
+      const end = start + layout.segmentLength(block, symbol) - 1;
+      if (chunks.isVerified(layout.chunkAt(start)) && chunks.isVerified(layout.chunkAt(end))) partial.note(symbol);
+    }
+  }
+
+  /** Makes up for the source symbols that a block lost. */
+  private restore(partial: PartialBlock): void {
+    const { layout } = this;
+    const { block, parity } = partial;
+    const start = layout.blockStart(block);
+    const place = this.read(start, layout.blockEnd(block) - start);
+    const symbolBytes = layout.symbolBytes(block);
+    const missing: number[] = [];
+    const sources = Array.from({ length: layout.sourceSymbols(block) }, (_, symbol) => {
+      if (!partial.has(symbol)) missing.push(symbol);
+      return place.subarray(symbol * symbolBytes, symbol * symbolBytes + layout.segmentLength(block, symbol));
+    });
+    while (this.restored.length < missing.length) this.restored.push(new Uint8Array(layout.segmentBytes));
+    const outs = missing.map((_, i) => this.restored[i].subarray(0, symbolBytes));
+    restoreSources(sources, missing, parity, outs);
+    for (const [i, symbol] of missing.entries())
+      this.write(start + symbol * layout.segmentBytes, outs[i].subarray(0, layout.segmentLength(block, symbol)));
+    this.lostSymbols += missing.length;
+    this.blocksDecoded++;
   }
 
   private blockWritten(block: number): void {
@@ -244,7 +285,7 @@ export class StreamAssembly {
 
   /** Writes to the manifest or the payload; never into a chunk that is being hashed or verified. */
   private write(streamStart: number, bytes: Uint8Array): void {
-    const { layout } = this;
+    const { layout, chunks } = this;
     if (streamStart < layout.manifestBytes) {
       if (this.manifestState === 'missing') this.manifest.set(bytes, streamStart);
       return;
@@ -253,10 +294,23 @@ export class StreamAssembly {
     for (let at = streamStart; at < end; ) {
       const chunk = layout.chunkAt(at);
       const partEnd = Math.min(end, layout.chunkEnd(chunk));
-      if (this.chunks.isOpen(chunk))
-        this.sink.write(at - layout.manifestBytes, bytes.subarray(at - streamStart, partEnd - streamStart));
+      if (chunks.isOpen(chunk)) {
+        const isAll = partEnd - at === bytes.length;
+        this.sink.write(
+          at - layout.manifestBytes,
+          isAll ? bytes : bytes.subarray(at - streamStart, partEnd - streamStart),
+        );
+      }
       at = partEnd;
     }
+  }
+
+  /** What stands in place of the manifest or the payload. */
+  private read(streamStart: number, length: number): Uint8Array {
+    const { manifestBytes } = this.layout;
+    return streamStart < manifestBytes
+      ? this.manifest.subarray(streamStart, streamStart + length)
+      : this.sink.read(streamStart - manifestBytes, length);
   }
 
   /** Adds to what unicast has to bring, but for chunks that are held. */

@@ -22,7 +22,7 @@ export function openFileSource(path: string): FileSource {
   });
 }
 
-function readFully(fd: number, path: string, offset: number, into: Uint8Array): void {
+export function readFully(fd: number, path: string, offset: number, into: Uint8Array): void {
   for (let done = 0; done < into.length; ) {
     const read = readSync(fd, into, done, into.length - done, offset + done);
     if (read === 0)

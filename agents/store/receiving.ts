@@ -4,7 +4,8 @@ import { DdfError } from '../../base/errors.ts';
 import { CHUNK_BYTES, chunkCount, chunkLength } from '../../objects/chunks.ts';
 import type { PayloadId } from '../../objects/ids.ts';
 import { decodeManifestOf, type Manifest, manifestSha256 } from '../../objects/manifest.ts';
-import { withFileErrors, writeFileAtomically, writeFully } from './files.ts';
+import { readFully, withFileErrors, writeFileAtomically, writeFully } from './files.ts';
+import { WriteBehind } from './write-behind.ts';
 
 /** What is known of a payload before its manifest has come. */
 export interface ExpectedPayload extends PayloadId {
@@ -25,6 +26,8 @@ export class ReceivingPayload {
   readonly chunks: number;
   private readonly dataFd: number;
   private readonly journalFd: number;
+  private readonly pending: WriteBehind;
+  private readBuffer: Uint8Array = new Uint8Array(0);
   private readonly isVerifiedChunk: Uint8Array;
   private readonly claimed: readonly number[];
   private knownManifest: Manifest | undefined;
@@ -49,6 +52,9 @@ export class ReceivingPayload {
       ftruncateSync(fd, expected.sizeBytes);
       return fd;
     });
+    this.pending = new WriteBehind((offset, part) =>
+      withFileErrors(this.dataPath, () => writeFully(this.dataFd, part, offset)),
+    );
     this.journalFd = withFileErrors(journalPath, () => {
       const fd = openSync(journalPath, 'a');
       // A record that a crash cut short would shift all that follow.
@@ -102,23 +108,41 @@ export class ReceivingPayload {
     return manifest;
   }
 
-  /** Writes payload bytes in place; chunks that are verified stay as they are. */
+  /** Writes payload bytes in place, at the latest with {@link flush}; chunks that are verified stay as they are. */
   write(offset: number, bytes: Uint8Array): void {
     if (this.isClosed) return;
-    for (let done = 0; done < bytes.length; ) {
-      const chunk = Math.floor((offset + done) / CHUNK_BYTES);
-      const end = Math.min(bytes.length, (chunk + 1) * CHUNK_BYTES - offset);
-      if (chunk < this.chunks && !this.isVerified(chunk)) {
-        const part = bytes.subarray(done, Math.min(end, this.expected.sizeBytes - offset));
-        withFileErrors(this.dataPath, () => writeFully(this.dataFd, part, offset + done));
-      }
-      done = end;
+    const limit = Math.min(offset + bytes.length, this.expected.sizeBytes);
+    for (let start = offset; start < limit; ) {
+      const chunk = Math.floor(start / CHUNK_BYTES);
+      const end = Math.min(limit, (chunk + 1) * CHUNK_BYTES);
+      if (!this.isVerified(chunk))
+        this.pending.write(start, end - start === bytes.length ? bytes : bytes.subarray(start - offset, end - offset));
+      start = end;
     }
+  }
+
+  /**
+   * What stands in place now; bytes that nothing was written to are anything.
+   * @returns bytes that are valid until the next call
+   * @throws DdfError NOT_FOUND and others when the file cannot be read
+   */
+  read(offset: number, length: number): Uint8Array {
+    this.flush();
+    if (this.readBuffer.length < length) this.readBuffer = new Uint8Array(length);
+    const into = this.readBuffer.subarray(0, length);
+    withFileErrors(this.dataPath, () => readFully(this.dataFd, this.dataPath, offset, into));
+    return into;
+  }
+
+  /** Everything that was written is in the file when it returns, for other threads to read. */
+  flush(): void {
+    if (!this.isClosed) this.pending.flush();
   }
 
   /** Counts a chunk whose SHA-256 was found right; idempotent. */
   markVerified(chunk: number): void {
     if (this.isClosed || this.isVerified(chunk)) return;
+    this.flush();
     const record = Buffer.alloc(RECORD_BYTES);
     record.writeUInt32BE(chunk);
     withFileErrors(this.directory, () => writeFully(this.journalFd, record, 0));
@@ -130,6 +154,7 @@ export class ReceivingPayload {
   /** Lets go of the files; what was written and verified stays for the next run. */
   close(): void {
     if (this.isClosed) return;
+    // What was not flushed is of chunks that are not verified: it comes again.
     this.isClosed = true;
     closeSync(this.dataFd);
     closeSync(this.journalFd);

@@ -171,7 +171,10 @@ export class ReceiverHost extends Host {
     this.machine = new TransferReceiver(scheduler.nowUs(), {
       stripes: [{ label: transfer.label, stripe: WHOLE_STREAM, sender: 'sender', rttUs, sendDone }],
       ...options,
-      sink: { write: (offset, bytes) => this.write(offset, bytes) },
+      sink: {
+        write: (offset, bytes) => this.write(offset, bytes),
+        read: (offset, length) => this.disk.subarray(offset, offset + length),
+      },
     });
   }
 

@@ -179,6 +179,15 @@ test('a verified chunk is not overwritten by what comes late', () => {
   receiving.write(0, bytes);
   receiving.markVerified(1);
   receiving.write(CHUNK_BYTES - 5, Buffer.alloc(CHUNK_BYTES + 10));
+  expect(
+    Buffer.from(receiving.read(CHUNK_BYTES - 6, 7)).equals(
+      Buffer.concat([
+        bytes.subarray(CHUNK_BYTES - 6, CHUNK_BYTES - 5),
+        Buffer.alloc(5),
+        bytes.subarray(CHUNK_BYTES, CHUNK_BYTES + 1),
+      ]),
+    ),
+  ).toBe(true);
   const written = readFileSync(receiving.dataPath);
   expect(written.subarray(CHUNK_BYTES, 2 * CHUNK_BYTES).equals(bytes.subarray(CHUNK_BYTES, 2 * CHUNK_BYTES))).toBe(
     true,
