@@ -1,6 +1,6 @@
 import { DdfError } from '../../base/errors.ts';
 import type { Random } from '../../base/random.ts';
-import { decodeFabric, encodeFabric, FABRIC_HEADER_BYTES } from '../../wire/fabric/header.ts';
+import { decodeFabricInto, emptyFabricPacket, encodeFabric, FABRIC_HEADER_BYTES } from '../../wire/fabric/header.ts';
 import { checkStripe, type LayoutParameters, StreamLayout, type Stripe, WHOLE_STREAM } from './layout.ts';
 import { type LaneCounters, ReceiverLane, type StreamEnd, type StripeSource } from './receiver-lane.ts';
 import { countRejection, noRejections, type RejectionCounters } from './rejections.ts';
@@ -56,6 +56,8 @@ export class TransferReceiver {
   private readonly assembly: StreamAssembly;
   private readonly lanes = new Map<number, ReceiverLane>();
   private readonly deadlineUs: number;
+  /** The one that is being handled. */
+  private readonly packet = emptyFabricPacket();
   private readonly datagram = new Uint8Array(FABRIC_HEADER_BYTES);
   private readonly events: ReceiverEvent[] = [];
   private readonly tally = {
@@ -148,9 +150,10 @@ export class TransferReceiver {
    * @throws what the sink throws
    */
   handlePacket(nowUs: number, datagram: Uint8Array): void {
-    const packet = decodeFabric(datagram);
-    if (typeof packet === 'string') {
-      countRejection(this.tally, packet);
+    const { packet } = this;
+    const fault = decodeFabricInto(packet, datagram);
+    if (fault !== undefined) {
+      countRejection(this.tally, fault);
       return;
     }
     const lane = this.lanes.get(packet.label);
