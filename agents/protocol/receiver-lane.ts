@@ -10,12 +10,15 @@ import {
   FABRIC_TYPE_SYNC,
 } from '../../p4/build/constants.ts';
 import type { FabricHeader, FabricPacket } from '../../wire/fabric/header.ts';
-import { AskSchedule, MAX_TRIES } from './ask-schedule.ts';
+import { AskSchedule } from './ask-schedule.ts';
 import { isOfStripe, type StreamLayout, type Stripe, stripeBlockFrom } from './layout.ts';
 import type { Rejection } from './rejections.ts';
 import { ResponseTime } from './response-time.ts';
 import type { StreamAssembly } from './stream-assembly.ts';
 import { HeaderTemplate, MAX_NEED, type PayloadIdentity } from './transfer.ts';
+
+/** Probes that are answered at a time. */
+const MAX_PROBES = 16;
 
 /** Who sends a stripe, and under which label. */
 export interface StripeSource {
@@ -72,6 +75,8 @@ export class ReceiverLane {
   private readonly idleTimeoutUs: number;
   private readonly onEnd: (reason: StreamEnd) => void;
   private readonly outgoing: FabricHeader[] = [];
+  /** To probes, in the order of their times. */
+  private readonly answers: { readonly dueUs: number; readonly header: FabricHeader }[] = [];
   /** The stripe's blocks below this have been sent in full, as far as packets have told. */
   private ended = 0;
   /** None of the stripe's blocks below this is wanted any more. */
@@ -91,7 +96,7 @@ export class ReceiverLane {
     this.assembly = assembly;
     this.counters = counters;
     this.response = new ResponseTime(source.rttUs, eliminationUs, random);
-    this.asks = new AskSchedule(this.response);
+    this.asks = new AskSchedule(this.response, options.idleTimeoutUs);
     this.idleTimeoutUs = options.idleTimeoutUs;
     this.silentAtUs = nowUs + options.startTimeoutUs;
     this.onEnd = options.onEnd;
@@ -136,25 +141,21 @@ export class ReceiverLane {
       this.counters.packetsLate++;
       return;
     }
+    if (packet.type === FABRIC_TYPE_PROBE) {
+      this.handleProbe(nowUs, packet);
+      return;
+    }
     this.silentAtUs = nowUs + this.idleTimeoutUs;
     this.worstQueueLevel = Math.max(this.worstQueueLevel, packet.queueLevel);
     this.response.packetArrived(nowUs);
-    switch (packet.type) {
-      case FABRIC_TYPE_SYNC:
-        this.handleSync(nowUs, packet);
-        break;
-      case FABRIC_TYPE_PROBE:
-        this.counters.probePackets++;
-        this.outgoing.push(this.headers.forEpoch(FABRIC_TYPE_PROBE, packet.epoch, { block: packet.block, need: 1 }));
-        break;
-      default:
-        this.handleSymbol(nowUs, packet);
-    }
+    if (packet.type === FABRIC_TYPE_SYNC) this.handleSync(nowUs, packet);
+    else this.handleSymbol(nowUs, packet);
   }
 
   handleTimeout(nowUs: number): void {
     if (!this.hasEnded && nowUs >= this.silentAtUs && this.wantsSymbols()) this.end('idle');
-    for (const { block, tries } of this.asks.due(nowUs)) this.ask(nowUs, block, tries);
+    for (const { block, isHopeless } of this.asks.due(nowUs)) this.ask(nowUs, block, isHopeless);
+    while (this.answers.length > 0 && this.answers[0].dueUs <= nowUs) this.outgoing.push(this.answers.shift()!.header);
   }
 
   /** The next header to send to this lane's sender. */
@@ -164,8 +165,11 @@ export class ReceiverLane {
 
   pollTimeout(): number {
     if (this.outgoing.length > 0) return 0;
-    const askUs = this.asks.dueAtUs ?? Number.POSITIVE_INFINITY;
-    return !this.hasEnded && this.wantsSymbols() ? Math.min(askUs, this.silentAtUs) : askUs;
+    const nextUs = Math.min(
+      this.asks.dueAtUs ?? Number.POSITIVE_INFINITY,
+      this.answers[0]?.dueUs ?? Number.POSITIVE_INFINITY,
+    );
+    return !this.hasEnded && this.wantsSymbols() ? Math.min(nextUs, this.silentAtUs) : nextUs;
   }
 
   /** Nothing is expected or said any more: what is missing of the stripe comes from elsewhere. */
@@ -173,6 +177,7 @@ export class ReceiverLane {
     if (this.hasEnded) return;
     this.hasEnded = true;
     this.outgoing.length = 0;
+    this.answers.length = 0;
     this.onEnd(reason);
   }
 
@@ -183,12 +188,25 @@ export class ReceiverLane {
     this.sayDone();
   }
 
+  /** Answers after a short random time. Probes come before the stream, which may begin as late as without them. */
+  private handleProbe(nowUs: number, { epoch, block }: FabricPacket): void {
+    this.counters.probePackets++;
+    this.silentAtUs = Math.max(this.silentAtUs, nowUs + this.idleTimeoutUs);
+    if (this.answers.length >= MAX_PROBES) return;
+    const header = this.headers.forEpoch(FABRIC_TYPE_PROBE, epoch, { block, need: 1 });
+    // In the order of their probes, whatever the delays.
+    const dueUs = Math.max(nowUs + this.response.probeDelayUs(), this.answers.at(-1)?.dueUs ?? 0);
+    this.answers.push({ dueUs, header });
+  }
+
   private handleSymbol(nowUs: number, packet: FabricPacket): void {
     const { block } = packet;
     const { assembly, counters } = this;
     const isRepair = packet.type === FABRIC_TYPE_REPAIR;
-    if (isRepair) counters.repairPackets++;
-    else counters.dataPackets++;
+    if (isRepair) {
+      counters.repairPackets++;
+      this.asks.repairArrived(nowUs);
+    } else counters.dataPackets++;
     // A block is repaired only after all of it was sent.
     this.advance(nowUs, isRepair ? block + 1 : block);
     if (!assembly.wants(block)) {
@@ -234,16 +252,14 @@ export class ReceiverLane {
     this.ended = ended;
   }
 
-  private ask(nowUs: number, block: number, tries: number): void {
+  private ask(nowUs: number, block: number, isHopeless: boolean): void {
     const { assembly } = this;
     if (!assembly.wants(block)) {
       this.asks.remove(block);
       return;
     }
     const need = assembly.need(block);
-    // While the sender still sends, answers may wait behind its data, on a slow machine for long.
-    const isOverdue = tries >= MAX_TRIES && this.ended >= this.layout.blocks;
-    if (this.hasEnded || isOverdue || need > MAX_NEED) {
+    if (this.hasEnded || isHopeless || need > MAX_NEED) {
       this.asks.remove(block);
       assembly.giveUp(block);
       return;

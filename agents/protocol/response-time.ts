@@ -2,6 +2,7 @@ import type { Random } from '../../base/random.ts';
 
 /** Retries double, but wait no longer than this. */
 const LONGEST_RETRY_US = 1_000_000;
+const MAX_BACK_OFF = 64;
 /** Packets overtake each other within this. */
 const SHORTEST_ASK_WINDOW_US = 50;
 /** How far a retry stays above the switches' elimination interval, so that it is taken for a new question everywhere. */
@@ -9,7 +10,9 @@ const ELIMINATION_MARGIN = 1.25;
 
 /**
  * How long an answer takes, from a NACK to the first repair symbol of its block: round trip, the sender's hold and the queues. Smoothed
- * as RFC 6298 does it (section 2); only first NACKs are measured, since a repair does not say which NACK it answers (Karn's rule).
+ * as RFC 6298 does it (section 2); only first NACKs are measured, since a repair does not say which NACK it answers (Karn's rule). While first
+ * NACKs stay without an answer, intervals are doubled for all blocks (section 5.5), until one has been measured: a path that has become slow
+ * could not be measured otherwise.
  */
 export class ResponseTime {
   private readonly eliminationUs: number;
@@ -18,6 +21,8 @@ export class ResponseTime {
   private smoothedUs: number;
   private variationUs: number;
   private measured = false;
+  private backOff = 1;
+  private backedOffUs = Number.NEGATIVE_INFINITY;
   private gapUs = 0;
   private lastPacketUs: number | undefined;
 
@@ -34,6 +39,7 @@ export class ResponseTime {
   }
 
   sample(responseUs: number): void {
+    this.backOff = 1;
     if (!this.measured) {
       this.measured = true;
       this.smoothedUs = responseUs;
@@ -42,6 +48,13 @@ export class ResponseTime {
     }
     this.variationUs += (Math.abs(this.smoothedUs - responseUs) - this.variationUs) / 4;
     this.smoothedUs += (responseUs - this.smoothedUs) / 8;
+  }
+
+  /** A NACK that left at `askedUs` had no answer in its time. Those that were under way together count once. */
+  expired(nowUs: number, askedUs: number): void {
+    if (askedUs < this.backedOffUs) return;
+    this.backedOffUs = nowUs;
+    this.backOff = Math.min(2 * this.backOff, MAX_BACK_OFF);
   }
 
   /** Notes a packet of the sender's; how far apart they come says how long an answer takes to arrive. */
@@ -64,7 +77,12 @@ export class ResponseTime {
   /** From the NACK number `tries` (1..) to the next. */
   retryDelayUs(tries: number): number {
     const base = Math.max(this.eliminationUs * ELIMINATION_MARGIN, this.smoothedUs + 4 * this.variationUs);
-    return Math.min(base * 2 ** (tries - 1), LONGEST_RETRY_US) * (1 + this.random.float() / 4);
+    return Math.min(base * Math.max(this.backOff, 2 ** (tries - 1)), LONGEST_RETRY_US) * (1 + this.random.float() / 4);
+  }
+
+  /** Of an answer to a probe, so that those of many receivers do not meet. */
+  probeDelayUs(): number {
+    return Math.floor(this.askWindowUs * this.random.float());
   }
 
   /**

@@ -1,10 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import {
-  FABRIC_FLAG_CLOSED,
-  FABRIC_TYPE_DATA,
-  FABRIC_TYPE_REPAIR,
-  FABRIC_TYPE_SYNC,
-} from '../../../p4/build/constants.ts';
+import { FABRIC_FLAG_CLOSED, FABRIC_TYPE_DATA, FABRIC_TYPE_SYNC } from '../../../p4/build/constants.ts';
 import { readUint32 } from '../../../wire/packet/integers.ts';
 import { TRANSFER } from './harness.ts';
 import { Star } from './star.ts';
@@ -183,20 +178,6 @@ test('deadlines end both sides', () => {
   expect(star.runToEnd(1_000_000)).toBe(false);
   expect(star.receivers[0].events).toContainEqual({ type: 'streamEnded', label: TRANSFER.label, reason: 'deadline' });
   expect(star.sender.events.at(-1)).toEqual({ type: 'closed', reason: 'deadline' });
-});
-
-test('NACKs that nobody answers: six tries, then unicast', () => {
-  const star = new Star({
-    seed: 'no answer',
-    down: {
-      drop: (datagram) =>
-        typeOf(datagram) === FABRIC_TYPE_REPAIR ||
-        (typeOf(datagram) === FABRIC_TYPE_DATA && blockOf(datagram) === 1 && datagram[28] === 9),
-    },
-  });
-  expect(star.runToEnd()).toBe(true);
-  star.receivers[0].expectComplete();
-  expect(star.receivers[0].machine.counters).toMatchObject({ nacksSent: 6, unicastBytes: 1376, unicastRequests: 1 });
 });
 
 test('restart with verified chunks: only the others are received', () => {
