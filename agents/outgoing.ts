@@ -43,6 +43,7 @@ export class Outgoing implements ReportedTransfer {
         rateFloorBitsPerSecond: Number(request.rateFloorBitsPerSecond),
         rateCeilingBitsPerSecond: Number(request.rateCeilingBitsPerSecond),
         rttUs: request.rttUs,
+        stripe: { index: request.stripeIndex, count: Math.max(1, request.stripeCount) },
         firstBlock: request.firstBlock,
         expectDone: request.expectDone,
         ...(request.deadlineMs === 0 ? {} : { deadlineUs: nowUs + request.deadlineMs * 1000 }),

@@ -22,7 +22,15 @@ import {
 import { UDP_FRAME_OVERHEAD_BYTES } from '../../wire/packet/udp.ts';
 import { encodeSymbol } from '../fec/reed-solomon.ts';
 import { BlockCache, type PayloadReader } from './block-cache.ts';
-import { type LayoutParameters, StreamLayout } from './layout.ts';
+import {
+  checkStripe,
+  isOfStripe,
+  type LayoutParameters,
+  StreamLayout,
+  type Stripe,
+  stripeBlockFrom,
+  WHOLE_STREAM,
+} from './layout.ts';
 import { Pacer, RateControl, RepairShare } from './pacing.ts';
 import { countRejection, noRejections, type Rejection, type RejectionCounters } from './rejections.ts';
 import { RepairQueue } from './repair-queue.ts';
@@ -41,6 +49,8 @@ export interface SenderOptions extends LayoutParameters {
   readonly rateCeilingBitsPerSecond: number;
   /** The controller's estimate for the path to the farthest receiver and back. */
   readonly rttUs: number;
+  /** The blocks that are this sender's. Default: all. */
+  readonly stripe?: Stripe;
   /** First block to send; earlier ones count as sent. Default 0. */
   readonly firstBlock?: number;
   /** When the sender closes the transfer by itself. Default: never. */
@@ -82,8 +92,8 @@ export interface SenderCounters extends RejectionCounters {
  * One transfer as its sender sees it. No I/O: the driver hands in datagrams and the time, sends what `pollTransmit` returns, and calls
  * `handleTimeout` at `pollTimeout`. Every call may change what the polls return.
  *
- * SYNC carries in `block` the number of blocks whose source symbols have all been sent: a receiver that misses anything of a lower block
- * may ask for it.
+ * SYNC carries in `block` the block of the stream below which the source symbols of all of the stripe's blocks have been sent: a receiver that misses
+ * anything of a lower block may ask for it.
  */
 export class TransferSender {
   readonly layout: StreamLayout;
@@ -114,6 +124,8 @@ export class TransferSender {
   private readonly datagram: Uint8Array;
   private readonly parity: Uint8Array;
   private readonly events: SenderEvent[] = [];
+  private readonly stripe: Stripe;
+  /** The stripe's next block; the number of blocks when all are sent. */
   private block: number;
   private symbol = 0;
   private epoch = 0;
@@ -123,6 +135,8 @@ export class TransferSender {
   /** @throws INVALID_OPTION for sizes, rates or a first block that make no sense */
   constructor(nowUs: number, options: SenderOptions) {
     this.layout = new StreamLayout(options);
+    this.stripe = options.stripe ?? WHOLE_STREAM;
+    checkStripe(this.stripe);
     const firstBlock = options.firstBlock ?? 0;
     checkOptions(options, firstBlock, this.layout.blocks);
     this.headers = new HeaderTemplate(options.transfer, this.layout);
@@ -139,11 +153,11 @@ export class TransferSender {
     this.parityStart = scatter(options.transfer.label) % PARITY_SYMBOLS;
     this.datagram = new Uint8Array(FABRIC_HEADER_BYTES + options.segmentBytes);
     this.parity = new Uint8Array(options.segmentBytes);
-    this.block = firstBlock;
+    this.block = Math.min(stripeBlockFrom(this.stripe, firstBlock), this.layout.blocks);
     if (this.everythingSent) this.finishSending(nowUs);
   }
 
-  /** Payload bytes sent at least once, those before `firstBlock` included. */
+  /** Payload bytes up to which the stripe has been sent at least once, what was before `firstBlock` included. */
   get bytesDone(): number {
     return Math.max(0, this.layout.blockStart(this.block) - this.layout.manifestBytes);
   }
@@ -237,7 +251,7 @@ export class TransferSender {
     if (typeof packet === 'string') return packet;
     switch (packet.type) {
       case FABRIC_TYPE_NACK:
-        return this.headers.mismatch(packet, true) ?? packet;
+        return this.headers.mismatch(packet, true) ?? (isOfStripe(this.stripe, packet.block) ? packet : 'block');
       case FABRIC_TYPE_DONE:
       case FABRIC_TYPE_REPORT:
         return this.headers.mismatch(packet, false) ?? packet;
@@ -272,7 +286,7 @@ export class TransferSender {
     this.symbol++;
     if (this.symbol === header.sourceSymbols) {
       this.symbol = 0;
-      this.block++;
+      this.block = Math.min(this.block + this.stripe.count, this.layout.blocks);
       if (this.everythingSent) this.finishSending(nowUs);
     }
     return datagram;

@@ -80,7 +80,8 @@ export function limitsFor(deadlineUs: number, prepareUs = 20_000_000): RolloutLi
     installUs: 15_000_000,
     prepareUs,
     closeUs: 5_000_000,
-    sourceUs: 5_000_000,
+    // Receivers take three seconds of silence for the end of the stream: another source has to begin before that.
+    sourceUs: 2_000_000,
     retryUs: 1_000_000,
     activateUs: 30_000_000,
     deadlineUs,

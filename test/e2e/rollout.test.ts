@@ -139,6 +139,49 @@ describe('a rollout over the whole fabric', () => {
     expect(await verifiedServers(client, version)).toEqual(['gpu1', 'gpu2', 'gpu3', 'gpu4']);
   });
 
+  test('over both spines where links between switches are slower, each byte once', async () => {
+    const topology = withCoreRate(smallFabric(4, '400 Mb/s'), 200e6);
+    const { client, version, lab: running } = await startWithObject(topology, 1, 8_000_000, { current: [], delta: [] });
+    const before = await running.snapshot();
+    const rollout = await rollOut(client);
+    const { wires } = difference(before, await running.snapshot());
+    expect(rollout.state).toBe('active');
+    expect(await verifiedServers(client, version)).toEqual(['gpu1', 'gpu2', 'gpu3', 'gpu4']);
+    const [full] = rollout.plan.cohorts;
+    expect(full!.stripes.map(({ switches }) => switches[1])).toEqual(['spine1', 'spine2']);
+    expect(rollout.transfers.filter(({ source }) => source === 'mn1')).toHaveLength(2);
+    const used = wires.filter((wire) => wire.class === 'core' && wire.bytesIn > 100_000).map(({ bytesIn }) => bytesIn);
+    expect(used).toHaveLength(4);
+    for (const bytes of used) expect(bytes / version.sizeBytes).toBeLessThan(0.58);
+  });
+
+  test('a source that dies in the middle is replaced by another that has the payload', async () => {
+    const topology = smallFabric(4, '20 Mb/s');
+    const { client, version, lab: running } = await startWithObject(topology, 0, 8_000_000, { current: [], delta: [] });
+    await client.post<VersionView>(VERSIONS, { version: 2, path: join(directory, 'v2'), memoryNode: 'mn2' });
+    const { id, transfers } = await client.post<RolloutView>('/v1/rollouts', {
+      object: OBJECT,
+      version: 2,
+      servers: 'all',
+    });
+    const source = transfers[0]!.source;
+    await until(async () => {
+      const { servers } = await client.get<RolloutView>(`/v1/rollouts/${id}`);
+      return servers.every(({ bytesDone }) => bytesDone > 1_000_000);
+    });
+    await running.killAgent(source);
+    const rollout = await ended(client, id);
+    expect(rollout.state).toBe('active');
+    expect(await verifiedServers(client, version)).toEqual(['gpu1', 'gpu2', 'gpu3', 'gpu4']);
+    const trees = rollout.transfers.filter((transfer) => transfer.source !== 'unicast');
+    expect(trees.map((transfer) => [transfer.source, transfer.state])).toEqual([
+      [source, 'failed'],
+      [source === 'mn1' ? 'mn2' : 'mn1', 'closed'],
+    ]);
+    // The other source goes on about where this one was; what was under way is all that is read by unicast.
+    expect(trees[0]!.receiverTotals.unicastBytes).toBeLessThan(0.5 * 4 * version.sizeBytes);
+  });
+
   test('the same rollout twice is one; a rollout of nothing is refused', async () => {
     const topology = smallFabric(2);
     const { client } = await startWithObject(topology, 0, 500_000, { current: [], delta: ['gpu1', 'gpu2'] });
@@ -156,6 +199,11 @@ describe('a rollout over the whole fabric', () => {
     });
   });
 });
+
+function withCoreRate(topology: Topology, rateBitsPerSecond: number): Topology {
+  const links = topology.links.map((each) => ({ ...each, link: { ...each.link, rateBitsPerSecond } }));
+  return { ...topology, links };
+}
 
 async function until(condition: () => Promise<boolean>): Promise<void> {
   for (let tries = 0; tries < 500; tries++) {

@@ -244,7 +244,7 @@ enum TransferState {
 message TransferStatus {
   uint32 label = 1;
   TransferState state = 2;
-  // Sender: payload bytes sent at least once. Receiver: payload bytes in verified chunks.
+  // Sender: payload bytes up to which its stripe was sent at least once. Receiver: payload bytes in verified chunks.
   uint64 bytes_done = 3;
   AgentError error = 4;
   SenderCounters sender = 5;
