@@ -27,6 +27,8 @@ export interface IncomingOptions {
 /** Chunks of one transfer that are being hashed at a time. */
 const MAX_HASHING = 4;
 const BUSY_WAIT_US = 20_000;
+/** Progress is looked at after so many packets, a power of two: a look costs as much as a packet's header. */
+const PACKETS_PER_REPORT = 16;
 
 /**
  * One transfer that this GPU server receives: the state machine, hashing of what it writes, the unicast lane, and then the version itself,
@@ -45,6 +47,7 @@ export class Incoming implements ReportedTransfer {
   private readonly lane: UnicastLane;
   private readonly toHash: number[] = [];
   private hashing = 0;
+  private packets = 0;
   private current: TransferState = TransferState.RECEIVING;
   private failure: DdfError | undefined;
   private finishing: Promise<void> | undefined;
@@ -118,7 +121,8 @@ export class Incoming implements ReportedTransfer {
 
   handlePacket(datagram: Uint8Array): void {
     this.driver.handlePacket(datagram);
-    this.core.statuses.changed(this.request.label);
+    // Events are told by themselves; this is for what only counts.
+    if ((++this.packets & (PACKETS_PER_REPORT - 1)) === 0) this.core.statuses.changed(this.request.label);
   }
 
   /** Labels of the stripes that it comes in now. */

@@ -326,6 +326,73 @@ test('without a sender everything is read from the holders, the next one when on
   expectHolds22(gpu, node);
 });
 
+function stripesOf(...labels: number[]): NonNullable<MessageInput<PrepareReceive>['stripes']> {
+  return labels.map((label, index) => ({
+    label,
+    index,
+    count: labels.length,
+    senderIp: '10.0.0.1',
+    rttUs: 1000,
+    sendDone: true,
+  }));
+}
+
+test('a receiver that is taken out of the tree reads the rest by unicast and says no more to the sender', async () => {
+  const fabric = fabricWith();
+  const node = await startMemoryNode(fabric);
+  const gpu = await startAgent('gpu', 'gpu-1', fabric, '10.0.1.1');
+  const payload = await payloadFrom(0);
+  await prepare('gpu-1', 40, payload, node);
+  await send(40, payload, 60n * MBIT);
+  await controller.status(40, ({ bytesDone, receiver }) => receiver !== undefined && bytesDone >= BigInt(CHUNK_BYTES));
+  expect((await controller.ask('gpu-1', { updateReceive: { label: 40, stripes: [] } })).error).toBeUndefined();
+  const status = await verified(40);
+  expect(status.receiver!.unicastBytes).toBeGreaterThan(BigInt(CHUNK_BYTES));
+  expect(status.receiver!.unicastBytes).toBeLessThanOrEqual(BigInt(SIZE - CHUNK_BYTES));
+  expectHolds22(gpu, node);
+  const sender = await controller.status(40, (heard) => heard.sender !== undefined);
+  expect(sender.sender!.doneReceived).toBe(false);
+});
+
+test('another label takes the place of a stripe whose sender has failed; statuses keep the first one', async () => {
+  const fabric = fabricWith();
+  const node = await startMemoryNode(fabric);
+  const gpu = await startAgent('gpu', 'gpu-1', fabric, '10.0.1.1');
+  const payload = await payloadFrom(0);
+  await prepare('gpu-1', 41, payload, node);
+  await send(41, payload, 60n * MBIT);
+  await controller.status(41, ({ bytesDone, receiver }) => receiver !== undefined && bytesDone >= BigInt(CHUNK_BYTES));
+  await controller.ask('memory-1', { endTransfer: { label: 41, complete: false } });
+  const update = { label: 41, stripes: stripesOf(42) };
+  expect((await controller.ask('gpu-1', { updateReceive: update })).error).toBeUndefined();
+  await send(42, payload);
+  const status = await verified(41);
+  expect(status.receiver!.unicastBytes).toBe(0n);
+  expectHolds22(gpu, node);
+  expect((await controller.ask('gpu-1', { endTransfer: { label: 41, complete: true } })).error).toBeUndefined();
+  // Its labels are free again.
+  expect((await controller.ask('gpu-1', { updateReceive: update })).error).toBeUndefined();
+});
+
+test('stripes that cannot be are refused and change nothing', async () => {
+  const fabric = fabricWith();
+  const node = await startMemoryNode(fabric);
+  await startAgent('gpu', 'gpu-1', fabric, '10.0.1.1');
+  const payload = await payloadFrom(0);
+  await prepare('gpu-1', 43, payload, node);
+  const update = (stripes: MessageInput<PrepareReceive>['stripes'], label = 43) =>
+    controller.ask('gpu-1', { updateReceive: { label, stripes } });
+  const [one, two] = stripesOf(43, 44);
+  expect((await update([{ ...one!, rttUs: 0 }])).error).toMatchObject({ code: 'INVALID_REQUEST' });
+  expect((await update([one!, { ...two!, index: 0 }])).error).toMatchObject({ code: 'INVALID_OPTION' });
+  expect((await update([one!, { ...two!, count: 3 }])).error).toMatchObject({ code: 'INVALID_OPTION' });
+  expect((await update([two!], 99)).error).toBeUndefined();
+  const other = { ...prepareBody(45, await payloadFrom(21), node), stripes: stripesOf(43) };
+  expect((await controller.ask('gpu-1', { prepareReceive: other })).error).toMatchObject({ code: 'CONFLICT' });
+  await send(43, payload);
+  await verified(43);
+});
+
 test('an aborted transfer ends, and a new label takes over what it had', async () => {
   const fabric = fabricWith();
   const node = await startMemoryNode(fabric);
