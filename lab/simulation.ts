@@ -1,24 +1,25 @@
 import { TransferDriver } from '../agents/io/transfer-driver.ts';
-import { WHOLE_STREAM } from '../agents/protocol/layout.ts';
 import { type ReceiverCounters, type ReceiverEvent, TransferReceiver } from '../agents/protocol/receiver.ts';
 import { type SenderCounters, TransferSender } from '../agents/protocol/sender.ts';
-import type { TransferIdentity } from '../agents/protocol/transfer.ts';
+import type { PayloadIdentity } from '../agents/protocol/transfer.ts';
 import { VirtualScheduler } from '../base/clock.ts';
 import type { DdfError } from '../base/errors.ts';
 import { createRandom, type Random } from '../base/random.ts';
 import { cellsOf, PORT_COUNTERS, portCounts } from '../controller/fabric/port-counters.ts';
-import { floorOf, linksOfTree, payloadRate, roundTripUs, segmentBytesFor } from '../controller/planner/rates.ts';
+import { floorOf, linksOfTree, roundTripUs, segmentBytesFor, shareRates } from '../controller/planner/rates.ts';
+import { chooseStripes } from '../controller/planner/stripes.ts';
 import { baseState, transferState } from '../controller/tables/desired.ts';
 import { EntityFactory } from '../controller/tables/entities.ts';
 import { DEFAULT_REPAIR_INTERVALS, type RepairIntervals } from '../controller/tables/repair.ts';
 import { FabricGraph } from '../controller/topology/graph.ts';
-import { planTree, type Tree } from '../controller/topology/trees.ts';
+import { linkKey, planTree, type Tree } from '../controller/topology/trees.ts';
 import { ChunkHasher, chunkLength, sha256 } from '../objects/chunks.ts';
 import { makeObjectId } from '../objects/ids.ts';
 import { chunkSha256At, encodeManifest, fullManifest, type Manifest, manifestSha256 } from '../objects/manifest.ts';
 import { FABRIC_UDP_PORT, RECEIVER_UDP_PORT_FIRST } from '../p4/build/constants.ts';
 import type { ImpairmentProperties } from '../switch/ports/impairments.ts';
 import type { Topology } from '../topologies/types.ts';
+import { peekFabricLabel } from '../wire/fabric/header.ts';
 import { Fabric, type FrameObserver } from './fabric.ts';
 import { type Snapshot, wireCounts } from './figures.ts';
 import type { VirtualHost } from './host.ts';
@@ -41,8 +42,10 @@ export interface SimulatedTransferOptions {
   /** Names of hosts. */
   readonly source: string;
   readonly receivers: readonly string[];
-  /** Never used twice in a simulation. */
+  /** Of the first stripe; the others have those that follow. Never used twice in a simulation. */
   readonly label: number;
+  /** The payload is divided where that carries more, into at most so many. Default 1. */
+  readonly maxStripes?: number;
   readonly payload: Uint8Array;
   /** Default: what the controller takes for the topology's MTU. */
   readonly segmentBytes?: number;
@@ -90,13 +93,25 @@ export class Simulation {
 
   /** Programs the tree, starts the receivers and then the sender. */
   startTransfer(options: SimulatedTransferOptions): SimulatedTransfer {
-    const tree = planTree(this.graph, options.source, options.receivers);
-    const numbers = { label: options.label, tenant: TENANT, slot: ++this.slots };
-    for (const [name, entities] of transferState(this.factory, tree, numbers))
-      insertEntities(this.fabric.devices.get(name)!.program!, this.options.program.index, entities);
+    const trees = this.planStripes(options);
+    for (const [index, tree] of trees.entries()) {
+      const numbers = { label: options.label + index, tenant: TENANT, slot: ++this.slots };
+      for (const [name, entities] of transferState(this.factory, tree, numbers))
+        insertEntities(this.fabric.devices.get(name)!.program!, this.options.program.index, entities);
+    }
     const eliminationUs = (this.options.intervals ?? DEFAULT_REPAIR_INTERVALS).eliminationUs;
     const random = this.random.fork(`transfer/${options.label}`);
-    return new SimulatedTransfer(this.scheduler, this.fabric, this.graph, tree, options, eliminationUs, random);
+    return new SimulatedTransfer(this.scheduler, this.fabric, this.graph, trees, options, eliminationUs, random);
+  }
+
+  private planStripes({ source, receivers, segmentBytes, maxStripes = 1 }: SimulatedTransferOptions): readonly Tree[] {
+    const bytes = segmentBytes ?? segmentBytesFor(this.options.topology.mtuBytes);
+    const choice = chooseStripes(this.graph, [source], bytes, (from, chosen) => {
+      const loads = new Map(chosen.flatMap(({ coreLinks }) => coreLinks.map((hop) => [linkKey(hop), 1])));
+      return planTree(this.graph, from, receivers, loads);
+    });
+    if (!('trees' in choice)) throw choice.unreachable[0]!.error;
+    return choice.trees.slice(0, maxStripes);
   }
 
   /** The switches' counters and the wires. */
@@ -121,10 +136,11 @@ export class Simulation {
 
 /** One payload on its way from one source to its receivers. */
 export class SimulatedTransfer {
-  readonly tree: Tree;
+  /** One for each stripe. */
+  readonly trees: readonly Tree[];
   readonly receivers: ReadonlyMap<string, SimulatedReceiver>;
-  private readonly sender: TransferSender;
-  private isClosed = false;
+  private readonly senders: readonly TransferSender[];
+  private open: number;
   private incomplete: number;
   private failure: DdfError | undefined;
 
@@ -132,12 +148,14 @@ export class SimulatedTransfer {
     scheduler: VirtualScheduler,
     fabric: Fabric,
     graph: FabricGraph,
-    tree: Tree,
+    trees: readonly Tree[],
     options: SimulatedTransferOptions,
     eliminationUs: number,
     random: Random,
   ) {
-    this.tree = tree;
+    this.trees = trees;
+    this.open = trees.length;
+    const tree = trees[0]!;
     const { payload, label } = options;
     const segmentBytes = options.segmentBytes ?? segmentBytesFor(fabric.topology.mtuBytes);
     const hasher = new ChunkHasher();
@@ -145,9 +163,15 @@ export class SimulatedTransfer {
     const objectId = makeObjectId(TENANT, 1n);
     const manifest = fullManifest(objectId, 1, hasher.finish());
     const encoded = encodeManifest(manifest);
-    const identity: TransferIdentity = { label, objectId, objectVersion: 1, baseVersion: 0 };
+    const identity: PayloadIdentity = { objectId, objectVersion: 1, baseVersion: 0 };
     const layout = { manifestBytes: encoded.length, payloadBytes: payload.length, segmentBytes };
-    const rttUs = roundTripUs(graph, tree, segmentBytes);
+    const stripes = trees.map((each, index) => ({
+      label: label + index,
+      stripe: { index, count: trees.length },
+      sender: fabric.hosts.get(each.source)!.ip,
+      rttUs: roundTripUs(graph, each, segmentBytes),
+      sendDone: each.doneUsable,
+    }));
     const stream = new Uint8Array(encoded.length + payload.length);
     stream.set(encoded);
     stream.set(payload, encoded.length);
@@ -160,7 +184,8 @@ export class SimulatedTransfer {
       this.incomplete--;
     };
     this.incomplete = tree.receivers.length;
-    const common = { scheduler, stream, manifest, encoded, rttUs, senderIp: source.ip, completed, fail };
+    const { rttUs } = stripes[0]!;
+    const common = { scheduler, stream, manifest, encoded, rttUs, completed, fail };
     this.receivers = new Map(
       tree.receivers.map((name) => {
         const host = fabric.hosts.get(name)!;
@@ -168,7 +193,7 @@ export class SimulatedTransfer {
           new TransferReceiver(scheduler.nowUs(), {
             ...layout,
             transfer: identity,
-            stripes: [{ label, stripe: WHOLE_STREAM, sender: source.ip, rttUs, sendDone: tree.doneUsable }],
+            stripes,
             sink: {
               write: (offset, bytes) => image.set(bytes, offset),
               read: (offset, length) => image.subarray(offset, offset + length),
@@ -180,37 +205,43 @@ export class SimulatedTransfer {
       }),
     );
 
-    const slowest = Math.min(...linksOfTree(graph, tree).map((link) => link.rateBitsPerSecond));
-    const ceiling = payloadRate(slowest, segmentBytes);
-    this.sender = new TransferSender(scheduler.nowUs(), {
-      ...layout,
-      transfer: identity,
-      reader: { read: (offset, length) => stream.subarray(offset, offset + length) },
-      rateFloorBitsPerSecond: floorOf(ceiling),
-      rateCeilingBitsPerSecond: ceiling,
-      rttUs,
-      expectDone: tree.doneUsable,
+    const shares = new Map(trees.map((each, i) => [i, { links: linksOfTree(graph, each), weight: 1 }]));
+    const ceilings = shareRates(shares, segmentBytes);
+    this.senders = stripes.map(({ stripe, ...source }, index) => {
+      const ceiling = ceilings.get(index)!;
+      return new TransferSender(scheduler.nowUs(), {
+        ...layout,
+        stripe,
+        transfer: { ...identity, label: source.label },
+        reader: { read: (offset, length) => stream.subarray(offset, offset + length) },
+        rateFloorBitsPerSecond: floorOf(ceiling),
+        rateCeilingBitsPerSecond: ceiling,
+        rttUs: source.rttUs,
+        expectDone: source.sendDone,
+      });
     });
     // The switches replicate by label: any address does.
     const destination = fabric.hosts.get(tree.receivers[0]!)!.ip;
     const socket = source.openSocket(FABRIC_UDP_PORT);
-    const driver = new TransferDriver({
-      machine: this.sender,
-      scheduler,
-      send: (datagram) => socket.send(destination, FABRIC_UDP_PORT, datagram),
-      onEvent: (event) => {
-        if (event.type !== 'closed') return;
-        this.isClosed = true;
-        socket.close();
-      },
-      onFailure: fail,
-    });
-    socket.onDatagram = (datagram) => driver.handlePacket(datagram);
-    driver.pump();
+    const drivers = this.senders.map(
+      (machine) =>
+        new TransferDriver({
+          machine,
+          scheduler,
+          send: (datagram) => socket.send(destination, FABRIC_UDP_PORT, datagram),
+          onEvent: (event) => {
+            if (event.type === 'closed' && --this.open === 0) socket.close();
+          },
+          onFailure: fail,
+        }),
+    );
+    socket.onDatagram = (datagram) => drivers[(peekFabricLabel(datagram) ?? 0) - label]?.handlePacket(datagram);
+    for (const driver of drivers) driver.pump();
   }
 
+  /** Of the first stripe's sender. */
   get senderCounters(): Readonly<SenderCounters> {
-    return this.sender.counters;
+    return this.senders[0]!.counters;
   }
 
   /** Every receiver holds the payload, every chunk of it proved. Throws what ended the sender or a receiver. */
@@ -221,7 +252,7 @@ export class SimulatedTransfer {
 
   /** Complete, and the sender has said its last. */
   get isOver(): boolean {
-    return this.isComplete && this.isClosed;
+    return this.isComplete && this.open === 0;
   }
 }
 
@@ -232,7 +263,6 @@ interface ReceiverContext {
   readonly manifest: Manifest;
   readonly encoded: Uint8Array;
   readonly rttUs: number;
-  readonly senderIp: string;
   readonly completed: () => void;
   readonly fail: (error: DdfError) => void;
 }
@@ -254,7 +284,7 @@ export class SimulatedReceiver {
     this.driver = new TransferDriver({
       machine: this.machine,
       scheduler: context.scheduler,
-      send: (datagram) => socket.send(context.senderIp, FABRIC_UDP_PORT, datagram),
+      send: (datagram) => socket.send(this.machine.destination, FABRIC_UDP_PORT, datagram),
       onEvent: (event) => this.handle(event),
       onFailure: context.fail,
     });

@@ -16,6 +16,7 @@ const HELP = `npm run sim -- [options]
   --size "16 MiB"        of the object (default 8 MiB)
   --mtu "9000 B"         largest IP packet (default 9000 B)
   --rate "1 Gb/s"        of host links; --core-rate of links between switches (default 4 times as much)
+  --stripes N            at most so many, where that carries more (default 1)
   --delay-us N           of every link, one way (default 10)
   --leaves N             with receivers (default 4, from 128 receivers on 32); --spines N (default 2)
   --seed N  --runs N     first seed and number of runs (default 1 and 1); medians are printed
@@ -36,6 +37,7 @@ const OPTIONS = {
   mtu: { type: 'string', default: '9000 B' },
   rate: { type: 'string', default: '1 Gb/s' },
   'core-rate': { type: 'string' },
+  stripes: { type: 'string', default: '1' },
   'delay-us': { type: 'string', default: '10' },
   leaves: { type: 'string' },
   spines: { type: 'string', default: '2' },
@@ -87,6 +89,7 @@ function studiesOf(values: Values): { studies: StudyOptions[]; runs: number } {
     coreBitsPerSecond:
       values['core-rate'] === undefined ? 4 * hostBitsPerSecond : quantity('--core-rate', text('core-rate'), RATE),
     delayUs: wholeNumber('--delay-us', text('delay-us'), 0, 1_000_000),
+    maxStripes: wholeNumber('--stripes', text('stripes'), 1, 8),
     spines: wholeNumber('--spines', text('spines'), 1, 16),
     seed: wholeNumber('--seed', text('seed'), 0, MAX_SEED),
   };
@@ -135,6 +138,7 @@ function figures(runs: readonly StudyResult[]) {
   const per = (a: number, b: number): number => (b === 0 ? 0 : a / b);
   return {
     receivers: runs[0]!.receivers,
+    stripes: runs[0]!.stripes,
     verified: Math.min(...runs.map(({ verified }) => verified)),
     seconds: middle(({ seconds }) => seconds),
     idealSeconds: runs[0]!.idealSeconds,

@@ -9,11 +9,14 @@ export interface StudyOptions extends LeafSpineOptions {
   /** Of each direction of every host link, 0..1. */
   readonly loss: number;
   readonly payloadBytes: number;
+  /** Default 1. */
+  readonly maxStripes?: number;
 }
 
 /** One object from one source to all receivers of a leaf-spine fabric, in virtual time. */
 export interface StudyResult extends LossSummary {
   readonly receivers: number;
+  readonly stripes: number;
   readonly verified: number;
   /** From the first packet to the last verified receiver. */
   readonly seconds: number;
@@ -44,13 +47,20 @@ export function studyTransfer(program: P4Program, options: StudyOptions): StudyR
     observe: (host, upwards, frame, arrived) => record.observe(host, upwards, frame, arrived),
   });
   const payload = randomBytes(options.payloadBytes, options.seed);
-  const transfer = simulation.startTransfer({ source: 'mn1', receivers, label: 1, payload });
+  const transfer = simulation.startTransfer({
+    source: 'mn1',
+    receivers,
+    label: 1,
+    payload,
+    maxStripes: options.maxStripes ?? 1,
+  });
   const idealSeconds = (8 * payload.length) / options.hostBitsPerSecond;
   simulation.run(() => transfer.isComplete, Math.ceil(1e6 * (LONGEST * idealSeconds + TAIL_SECONDS)));
   const images = [...transfer.receivers.values()];
   const verified = images.filter(({ image }) => Buffer.compare(image, payload) === 0).length;
   const last = Math.max(...images.map(({ completeAtUs }) => completeAtUs ?? Number.POSITIVE_INFINITY));
   const { wires } = simulation.snapshot();
+  const bound = (links: number): number => (payload.length / transfer.trees.length) * links;
   const sum = (kind: string, host?: string): number =>
     wires
       .filter((wire) => wire.class === kind && (host === undefined || wire.host === host))
@@ -58,10 +68,12 @@ export function studyTransfer(program: P4Program, options: StudyOptions): StudyR
   return {
     ...record.summary(),
     receivers: receivers.length,
+    stripes: transfer.trees.length,
     verified,
     seconds: last / 1e6,
     idealSeconds,
-    linkBytesOverBound: sum('core') / (payload.length * transfer.tree.coreLinks.length),
+    linkBytesOverBound:
+      sum('core') / transfer.trees.reduce((bytes, { coreLinks }) => bytes + bound(coreLinks.length), 0),
     sourceBytesOverObject: sum('host-up', 'mn1') / payload.length,
     nacksSent: images.reduce((total, { counters }) => total + counters.nacksSent, 0),
     unicastBytes: images.reduce((total, { counters }) => total + counters.unicastBytes, 0),

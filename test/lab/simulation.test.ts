@@ -57,7 +57,7 @@ describe('a transfer in virtual time', () => {
     const payload = payloadOf(3_000_000);
     const { simulation, transfer } = run({ seed: 1 }, payload);
     expect(transfer.senderCounters.repairPackets).toBe(0);
-    const tree = transfer.tree;
+    const tree = transfer.trees[0]!;
     for (const link of simulation.fabric.links.filter((each) => each.class === 'core')) {
       const carries = tree.coreLinks.some((hop) => hop.from === link.from!.switch && hop.port === link.from!.port);
       const { bytesIn } = link.statistics();
@@ -160,7 +160,7 @@ describe('a transfer in virtual time', () => {
 
   test('one receiver on the same leaf is a tree too', () => {
     const { transfer } = run({ seed: 6, hostLinks: { loss: 0.05 } }, payloadOf(400_000), ['gpu1']);
-    expect(transfer.tree.coreLinks).toHaveLength(0);
+    expect(transfer.trees[0]!.coreLinks).toHaveLength(0);
   });
 
   test('a switch that forgets its registers in the middle costs no block', () => {

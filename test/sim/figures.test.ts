@@ -44,7 +44,7 @@ function rollOut(servers: number, loss: number) {
   );
   return {
     sourceRatio: up.bytesIn / PAYLOAD.length,
-    coreRatio: core / (PAYLOAD.length * transfer.tree.coreLinks.length),
+    coreRatio: core / (PAYLOAD.length * transfer.trees[0]!.coreLinks.length),
     nacksAtSource: nacks?.packets ?? 0,
     unicastBytes: [...transfer.receivers.values()].reduce((sum, { counters }) => sum + counters.unicastBytes, 0),
   };
