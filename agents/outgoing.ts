@@ -45,6 +45,7 @@ export class Outgoing implements ReportedTransfer {
         rttUs: request.rttUs,
         stripe: { index: request.stripeIndex, count: Math.max(1, request.stripeCount) },
         firstBlock: request.firstBlock,
+        expectedLoss: request.expectedLossPpm / 1e6,
         expectDone: request.expectDone,
         ...(request.deadlineMs === 0 ? {} : { deadlineUs: nowUs + request.deadlineMs * 1000 }),
       });
@@ -133,6 +134,7 @@ export class Outgoing implements ReportedTransfer {
       sender: {
         dataPackets: BigInt(counters.dataPackets),
         repairPackets: BigInt(counters.repairPackets),
+        parityAheadPackets: BigInt(counters.parityAheadPackets),
         syncPackets: BigInt(counters.syncPackets),
         frameBytes: BigInt(counters.frameBytes),
         nacksReceived: BigInt(counters.nacksReceived),

@@ -5,6 +5,8 @@ const LONGEST_RETRY_US = 1_000_000;
 const MAX_BACK_OFF = 64;
 /** Packets overtake each other within this. */
 const SHORTEST_ASK_WINDOW_US = 50;
+/** So many NACKs follow each other at the same interval. */
+const STEADY_TRIES = 3;
 /** How far a retry stays above the switches' elimination interval, so that it is taken for a new question everywhere. */
 const ELIMINATION_MARGIN = 1.25;
 
@@ -77,7 +79,9 @@ export class ResponseTime {
   /** From the NACK number `tries` (1..) to the next. */
   retryDelayUs(tries: number): number {
     const base = Math.max(this.eliminationUs * ELIMINATION_MARGIN, this.smoothedUs + 4 * this.variationUs);
-    return Math.min(base * Math.max(this.backOff, 2 ** (tries - 1)), LONGEST_RETRY_US) * (1 + this.random.float() / 4);
+    // A question or its answer that is lost once or twice is bad luck; more than that, and the path may be overloaded.
+    const growth = 2 ** Math.max(0, tries - STEADY_TRIES);
+    return Math.min(base * Math.max(this.backOff, growth), LONGEST_RETRY_US) * (1 + this.random.float() / 4);
   }
 
   /** Of an answer to a probe, so that those of many receivers do not meet. */

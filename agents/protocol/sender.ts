@@ -32,6 +32,7 @@ import {
   WHOLE_STREAM,
 } from './layout.ts';
 import { Pacer, RateControl, RepairShare } from './pacing.ts';
+import { ParityAhead } from './parity-ahead.ts';
 import { countRejection, noRejections, type Rejection, type RejectionCounters } from './rejections.ts';
 import { RepairQueue } from './repair-queue.ts';
 import { SyncSchedule } from './sync-schedule.ts';
@@ -40,6 +41,8 @@ import { HeaderTemplate, MAX_NEED, type TransferIdentity } from './transfer.ts';
 /** Parity symbols of a block. */
 const PARITY_SYMBOLS = FABRIC_SYMBOLS - FABRIC_SOURCE_SYMBOLS;
 const EMPTY = new Uint8Array(0);
+/** From the end of a block until its NACKs have come: the way there and back, and what receivers wait before they ask. */
+const ANSWER_ROUND_TRIPS = 3;
 
 export interface SenderOptions extends LayoutParameters {
   readonly transfer: TransferIdentity;
@@ -57,6 +60,8 @@ export interface SenderOptions extends LayoutParameters {
   readonly deadlineUs?: number;
   /** Whether a DONE means that every receiver is complete, and ends the transfer. */
   readonly expectDone: boolean;
+  /** Share of the packets that the worst receiver lost on these paths before. Default 0: nothing is known. */
+  readonly expectedLoss?: number;
   /** How much of a pause may be made up for at once. Default 500 microseconds of the rate. */
   readonly burstUs?: number;
   /** Share of the rate that repairs may take from new data. Default 0.5. */
@@ -79,6 +84,8 @@ export type SenderEvent =
 export interface SenderCounters extends RejectionCounters {
   dataPackets: number;
   repairPackets: number;
+  /** Among repairPackets: sent before anybody asked. */
+  parityAheadPackets: number;
   syncPackets: number;
   frameBytes: number;
   nacksReceived: number;
@@ -100,6 +107,7 @@ export class TransferSender {
   readonly counters: SenderCounters = {
     dataPackets: 0,
     repairPackets: 0,
+    parityAheadPackets: 0,
     syncPackets: 0,
     frameBytes: 0,
     nacksReceived: 0,
@@ -121,6 +129,10 @@ export class TransferSender {
   /** Per block, how many parity symbols have been taken so far, modulo their number. */
   private readonly parityTaken: Uint8Array;
   private readonly parityStart: number;
+  private readonly ahead: ParityAhead;
+  /** Parity symbols of `aheadBlock` that are still to follow its source symbols. */
+  private aheadLeft = 0;
+  private aheadBlock = 0;
   private readonly datagram: Uint8Array;
   private readonly parity: Uint8Array;
   private readonly events: SenderEvent[] = [];
@@ -147,6 +159,7 @@ export class TransferSender {
     this.share = new RepairShare(options.repairShare ?? 0.5, MAX_NEED * frameBytes);
     this.repairs = new RepairQueue(Math.ceil(options.rttUs / 2), options.rttUs);
     this.syncs = new SyncSchedule(nowUs, options.rttUs);
+    this.ahead = new ParityAhead(options.expectedLoss ?? 0, ANSWER_ROUND_TRIPS * options.rttUs);
     this.expectDone = options.expectDone;
     this.deadlineUs = options.deadlineUs;
     this.parityTaken = new Uint8Array(this.layout.blocks);
@@ -218,6 +231,7 @@ export class TransferSender {
     if (nowUs < this.pacer.readyAtUs()) return undefined;
     if (this.syncs.due(nowUs)) return this.sendSync(nowUs);
     if (this.closing !== undefined) return undefined;
+    if (this.aheadLeft > 0) return this.sendAhead(nowUs);
     const repair = this.repairs.nextBlock();
     if (repair !== undefined && (this.share.mayRepair || this.everythingSent)) return this.sendRepair(nowUs, repair);
     return this.everythingSent ? undefined : this.sendData(nowUs);
@@ -227,7 +241,8 @@ export class TransferSender {
   pollTimeout(): number | undefined {
     if (this.closed) return undefined;
     const readyAtUs = Math.ceil(this.pacer.readyAtUs());
-    const waiting = this.closing === undefined && (!this.everythingSent || this.repairs.nextBlock() !== undefined);
+    const hasSymbols = !this.everythingSent || this.aheadLeft > 0 || this.repairs.nextBlock() !== undefined;
+    const waiting = this.closing === undefined && hasSymbols;
     let next = waiting ? readyAtUs : Number.POSITIVE_INFINITY;
     const syncUs = this.syncs.dueAtUs();
     if (syncUs !== undefined) next = Math.min(next, Math.max(readyAtUs, syncUs));
@@ -265,6 +280,7 @@ export class TransferSender {
     const need = Math.min(packet.need, packet.sourceSymbols);
     const anew = (packet.marks & FABRIC_MARK_ANEW) !== 0;
     const answerable = need >= 1 && need <= MAX_NEED && packet.block < this.block && this.closing === undefined;
+    if (answerable) this.ahead.asked(packet.block, need);
     if (!answerable || !this.repairs.ask(nowUs, packet.block, need, anew)) this.counters.nacksIgnored++;
   }
 
@@ -286,8 +302,10 @@ export class TransferSender {
     this.symbol++;
     if (this.symbol === header.sourceSymbols) {
       this.symbol = 0;
+      this.aheadBlock = this.block;
       this.block = Math.min(this.block + this.stripe.count, this.layout.blocks);
-      if (this.everythingSent) this.finishSending(nowUs);
+      this.aheadLeft = this.ahead.blockSent(nowUs, this.aheadBlock, this.everythingSent);
+      if (this.everythingSent && this.aheadLeft === 0) this.finishSending(nowUs);
     }
     return datagram;
   }
@@ -297,16 +315,30 @@ export class TransferSender {
     this.syncs.startTail(nowUs);
   }
 
+  /** Parity before anybody asked: switches know nothing of the block and bring it to the whole tree. */
+  private sendAhead(nowUs: number): Uint8Array {
+    this.aheadLeft--;
+    const datagram = this.sendParity(nowUs, this.aheadBlock, this.aheadLeft);
+    this.counters.parityAheadPackets++;
+    if (this.everythingSent && this.aheadLeft === 0) this.finishSending(nowUs);
+    return datagram;
+  }
+
   private sendRepair(nowUs: number, block: number): Uint8Array {
+    const datagram = this.sendParity(nowUs, block, this.repairs.symbolSent(nowUs));
+    this.share.repairSent(datagram.length);
+    return datagram;
+  }
+
+  /** @param remaining symbols of the same answer that are still to come */
+  private sendParity(nowUs: number, block: number, remaining: number): Uint8Array {
     const taken = this.parityTaken[block];
     this.parityTaken[block] = (taken + 1) % PARITY_SYMBOLS;
     const symbol = FABRIC_SOURCE_SYMBOLS + ((this.parityStart + taken) % PARITY_SYMBOLS);
     const payload = this.parity.subarray(0, this.layout.symbolBytes(block));
     encodeSymbol(this.cache.sources(block), symbol, payload);
-    const remaining = this.repairs.symbolSent(nowUs);
     const datagram = this.emit(nowUs, this.headers.forBlock(FABRIC_TYPE_REPAIR, block, symbol, remaining), payload);
     this.counters.repairPackets++;
-    this.share.repairSent(datagram.length);
     return datagram;
   }
 

@@ -289,7 +289,8 @@ describe('response time', () => {
     response.expired(2000, 0);
     response.expired(2001, 1000);
     expect(response.retryDelayUs(1)).toBe(2800);
-    expect(response.retryDelayUs(3)).toBe(5600);
+    expect(response.retryDelayUs(3)).toBe(2800);
+    expect(response.retryDelayUs(5)).toBe(5600);
     response.expired(5000, 2000);
     expect(response.retryDelayUs(1)).toBe(5600);
     response.sample(4000);
