@@ -23,7 +23,7 @@ test('nothing ahead where nothing is lost, and nothing is known', () => {
 test('what most blocks need anyway, soon, and little in vain', () => {
   const random = createRandom('losses');
   const { sent, surplus } = run(new ParityAhead(0, 500), 1000, () => 1 + random.below(8));
-  expect(Math.min(...sent.slice(20))).toBeGreaterThanOrEqual(1);
+  expect(sent.reduce((sum, count) => sum + count) / sent.length).toBeGreaterThan(0.8);
   expect(surplus / 1000).toBeLessThan(0.2);
 });
 
