@@ -12,7 +12,7 @@ import { createLogger } from '../../base/logger.ts';
 import { createRandom } from '../../base/random.ts';
 import { CHUNK_BYTES } from '../../objects/chunks.ts';
 import { FABRIC_UDP_PORT, RECEIVER_UDP_PORT_FIRST } from '../../p4/build/constants.ts';
-import { type Payload, type PrepareReceive, TransferState } from '../../wire/agent/messages.ts';
+import { type Payload, type PrepareReceive, type StartSend, TransferState } from '../../wire/agent/messages.ts';
 import { decodeFabric, FABRIC_HEADER_BYTES, sealFabric } from '../../wire/fabric/header.ts';
 import type { MessageInput } from '../../wire/proto.ts';
 import { FakeController } from './fake-controller.ts';
@@ -122,20 +122,22 @@ async function prepare(gpu: string, label: number, payload: Payload, node: Agent
   expect(reply.error).toBeUndefined();
 }
 
+function sendBody(label: number, payload: Payload, rate = 400n * MBIT): MessageInput<StartSend> {
+  return {
+    label,
+    payload,
+    segmentBytes: 8192,
+    destinationIp: TREE_IP,
+    rateFloorBitsPerSecond: 10n * MBIT,
+    rateCeilingBitsPerSecond: rate,
+    rttUs: 1000,
+    deadlineMs: 30_000,
+    expectDone: false,
+  };
+}
+
 async function send(label: number, payload: Payload, rate = 400n * MBIT): Promise<void> {
-  const reply = await controller.ask('memory-1', {
-    startSend: {
-      label,
-      payload,
-      segmentBytes: 8192,
-      destinationIp: TREE_IP,
-      rateFloorBitsPerSecond: 10n * MBIT,
-      rateCeilingBitsPerSecond: rate,
-      rttUs: 1000,
-      deadlineMs: 30_000,
-      expectDone: false,
-    },
-  });
+  const reply = await controller.ask('memory-1', { startSend: sendBody(label, payload, rate) });
   expect(reply.error).toBeUndefined();
 }
 
@@ -336,6 +338,30 @@ function stripesOf(...labels: number[]): NonNullable<MessageInput<PrepareReceive
     sendDone: true,
   }));
 }
+
+test('two Memory Nodes bring a payload in two stripes', async () => {
+  const fabric = fabricWith({ loss: 0.01 });
+  const node = await startMemoryNode(fabric);
+  const second = await startAgent('memory', 'memory-2', fabric, '10.0.0.2');
+  await second.store.adopt(node.store.findVersion(OBJECT, 22)!);
+  const gpu = await startAgent('gpu', 'gpu-1', fabric, '10.0.1.1');
+  const payload = await payloadFrom(0);
+  const [one, two] = stripesOf(50, 51);
+  const body = { ...prepareBody(50, payload, node), stripes: [one!, { ...two!, senderIp: '10.0.0.2' }] };
+  expect((await controller.ask('gpu-1', { prepareReceive: body })).error).toBeUndefined();
+  for (const [name, label, stripeIndex] of [
+    ['memory-1', 50, 0],
+    ['memory-2', 51, 1],
+  ] as const) {
+    const startSend = { ...sendBody(label, payload), stripeIndex, stripeCount: 2 };
+    expect((await controller.ask(name, { startSend })).error).toBeUndefined();
+  }
+  const status = await verified(50);
+  expect(status.receiver).toMatchObject({ unicastBytes: 0n, rejectedBlock: 0n });
+  const sent = Math.ceil(SIZE / 8192) + 1;
+  expect(Number(status.receiver!.dataPackets)).toBeLessThanOrEqual(sent);
+  expectHolds22(gpu, node);
+});
 
 test('a receiver that is taken out of the tree reads the rest by unicast and says no more to the sender', async () => {
   const fabric = fabricWith();

@@ -1,14 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { isOfStripe } from '../../../agents/protocol/layout.ts';
 import type { StripeSource } from '../../../agents/protocol/receiver-lane.ts';
 import { VirtualScheduler } from '../../../base/clock.ts';
 import { createRandom } from '../../../base/random.ts';
-import {
-  FABRIC_TYPE_DATA,
-  FABRIC_TYPE_DONE,
-  FABRIC_TYPE_NACK,
-  FABRIC_TYPE_REPORT,
-} from '../../../p4/build/constants.ts';
+import { FABRIC_TYPE_DONE, FABRIC_TYPE_NACK, FABRIC_TYPE_REPORT } from '../../../p4/build/constants.ts';
 import { readUint32 } from '../../../wire/packet/integers.ts';
 import { makeContent, makePipe, ReceiverHost, SenderHost, TRANSFER } from './harness.ts';
 
@@ -59,7 +53,7 @@ class Stripes {
     this.receiver.pump();
   }
 
-  /** A sender of the whole stream; what belongs to other stripes is thrown away on the way. */
+  /** A sender of the stripe, or of everything under its label. */
   start(stripe: StripeSource): void {
     const down = makePipe(this.scheduler, this.random, { delayUs: 100, loss: this.loss }, (datagram) =>
       this.receiver.receive(datagram),
@@ -74,11 +68,9 @@ class Stripes {
         rateCeilingBitsPerSecond: 1e9,
         rttUs: 400,
         expectDone: true,
+        ...(this.strays ? {} : { stripe: stripe.stripe }),
       },
-      (datagram) => {
-        const isData = (datagram[0] & 15) === FABRIC_TYPE_DATA;
-        if (!isData || this.strays || isOfStripe(stripe.stripe, readUint32(datagram, 24))) down(datagram);
-      },
+      down,
     );
     this.sources.set(stripe.sender, { stripe, host });
     host.pump();
