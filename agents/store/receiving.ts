@@ -52,7 +52,7 @@ export class ReceivingPayload {
       ftruncateSync(fd, expected.sizeBytes);
       return fd;
     });
-    this.pending = new WriteBehind(expected.sizeBytes, (offset, part) =>
+    this.pending = new WriteBehind((offset, part) =>
       withFileErrors(this.dataPath, () => writeFully(this.dataFd, part, offset)),
     );
     this.journalFd = withFileErrors(journalPath, () => {
@@ -123,12 +123,10 @@ export class ReceivingPayload {
 
   /**
    * What stands in place now; bytes that nothing was written to are anything.
-   * @returns bytes that are valid until the next read or write
+   * @returns bytes that are valid until the next call
    * @throws DdfError NOT_FOUND and others when the file cannot be read
    */
   read(offset: number, length: number): Uint8Array {
-    const held = this.pending.view(offset, length);
-    if (held !== undefined) return held;
     this.flush();
     if (this.readBuffer.length < length) this.readBuffer = new Uint8Array(length);
     const into = this.readBuffer.subarray(0, length);

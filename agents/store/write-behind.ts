@@ -1,95 +1,67 @@
-import { ByteRanges } from '../protocol/byte-ranges.ts';
+/** Bytes of one gathered write, and how many are gathered side by side: stripes and restored blocks alternate. */
+const RUN_BYTES = 256 << 10;
+const RUNS = 4;
 
-/** What is gathered at a time: a block of the longest usual segments, on its own border. */
-const WINDOW_BYTES = 512 << 10;
-/** Blocks that are being filled or wait for repairs. */
-const WINDOWS = 8;
-
-interface Window {
-  readonly index: number;
-  readonly bytes: Uint8Array;
-  /** What is not in the file yet: one run that grows, and those before it. Offsets within the window. */
-  runStart: number;
-  runEnd: number;
-  readonly runs: ByteRanges;
+interface Run {
+  readonly buffer: Uint8Array;
+  start: number;
+  end: number;
 }
 
-/**
- * Gathers small writes to a file into large ones, so that a packet does not cost a system call, and gives back what was written lately without
- * reading it. Holds at most four mebibytes.
- */
+/** Gathers adjacent small writes into large ones, so that a packet does not cost a system call. Holds at most a mebibyte. */
 export class WriteBehind {
   private readonly writeThrough: (offset: number, bytes: Uint8Array) => void;
-  /** The one that was begun first comes first. */
-  private readonly windows = new Map<number, Window>();
-  /** Windows of which something has been written that is not held any more. */
-  private readonly left: Uint8Array;
-  private last: Window | undefined;
+  /** The one that was written to last comes first. */
+  private readonly runs: Run[] = [];
 
-  /** @param sizeBytes of the file */
-  constructor(sizeBytes: number, writeThrough: (offset: number, bytes: Uint8Array) => void) {
+  constructor(writeThrough: (offset: number, bytes: Uint8Array) => void) {
     this.writeThrough = writeThrough;
-    this.left = new Uint8Array(Math.ceil(sizeBytes / WINDOW_BYTES));
   }
 
-  /** Copies bytes within the file; where writes overlap, the later one counts. */
+  /** Copies the bytes; where writes overlap, the later one counts. */
   write(offset: number, bytes: Uint8Array): void {
-    for (let done = 0; done < bytes.length; ) {
-      const window = this.windowAt(Math.floor((offset + done) / WINDOW_BYTES));
-      const start = (offset + done) % WINDOW_BYTES;
-      const length = Math.min(bytes.length - done, WINDOW_BYTES - start);
-      window.bytes.set(length === bytes.length ? bytes : bytes.subarray(done, done + length), start);
-      if (start !== window.runEnd) {
-        window.runs.add(window.runStart, window.runEnd);
-        window.runStart = start;
-      }
-      window.runEnd = start + length;
-      done += length;
+    const end = offset + bytes.length;
+    let next = -1;
+    for (let i = 0; i < this.runs.length; i++) {
+      const run = this.runs[i]!;
+      if (run.end === offset && end - run.start <= RUN_BYTES) next = i;
+      else if (run.start < end && offset < run.end) this.flushRun(run);
     }
+    if (bytes.length > RUN_BYTES) {
+      this.writeThrough(offset, bytes);
+      return;
+    }
+    const run = next < 0 ? this.freeRun(offset) : this.runs[next]!;
+    if (run !== this.runs[0]) {
+      this.runs.splice(this.runs.indexOf(run), 1);
+      this.runs.unshift(run);
+    }
+    run.buffer.set(bytes, offset - run.start);
+    run.end = end;
   }
 
-  /**
-   * @returns a view of everything that was written there, the rest being anything; undefined if some of it is only in the file. Valid until the next
-   * write
-   */
-  view(offset: number, length: number): Uint8Array | undefined {
-    const index = Math.floor(offset / WINDOW_BYTES);
-    const start = offset % WINDOW_BYTES;
-    const window = this.windows.get(index);
-    if (window === undefined || this.left[index] === 1 || start + length > WINDOW_BYTES) return undefined;
-    return window.bytes.subarray(start, start + length);
-  }
-
-  /** Everything is in the file when it returns. */
+  /** Everything is written when it returns. */
   flush(): void {
-    for (const window of this.windows.values()) this.flushWindow(window);
+    for (const run of this.runs) this.flushRun(run);
   }
 
-  private windowAt(index: number): Window {
-    if (this.last?.index === index) return this.last;
-    let window = this.windows.get(index);
-    if (window === undefined) {
-      let bytes: Uint8Array | undefined;
-      if (this.windows.size === WINDOWS) {
-        const oldest = this.windows.values().next().value!;
-        this.flushWindow(oldest);
-        this.windows.delete(oldest.index);
-        this.left[oldest.index] = 1;
-        bytes = oldest.bytes;
-      }
-      bytes ??= new Uint8Array(WINDOW_BYTES);
-      window = { index, bytes, runStart: 0, runEnd: 0, runs: new ByteRanges() };
-      this.windows.set(index, window);
+  private freeRun(offset: number): Run {
+    let run = this.runs.find(({ start, end }) => start === end);
+    if (run === undefined && this.runs.length < RUNS) {
+      run = { buffer: new Uint8Array(RUN_BYTES), start: 0, end: 0 };
+      this.runs.push(run);
     }
-    this.last = window;
-    return window;
+    run ??= this.runs.at(-1)!;
+    this.flushRun(run);
+    run.start = offset;
+    run.end = offset;
+    return run;
   }
 
-  private flushWindow(window: Window): void {
-    const { index, bytes, runs } = window;
-    runs.add(window.runStart, window.runEnd);
-    window.runStart = window.runEnd;
-    for (const { start, end } of runs.take())
-      this.writeThrough(index * WINDOW_BYTES + start, bytes.subarray(start, end));
+  private flushRun(run: Run): void {
+    const { start, end } = run;
+    if (start === end) return;
+    run.end = start;
+    this.writeThrough(start, run.buffer.subarray(0, end - start));
   }
 }
