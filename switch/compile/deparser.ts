@@ -11,8 +11,9 @@ import { putField } from './put.ts';
  *
  * Nothing moves in most packets: every header stands where it was extracted and their lengths add up to what was parsed. Then only
  * fields that the program writes are stored, into the frame itself if this is its last copy. Otherwise headers are put together
- * anew; a last copy that has not grown keeps its buffer. In a new buffer the old frame is put where its payload belongs, and
- * headers that this has put into their place stay.
+ * anew; a last copy that has not grown keeps its buffer. If its headers are among those that were extracted and in that order, they
+ * only move back, the last one first, and most of them stand where they belong. In a new buffer the old frame is put where its payload
+ * belongs, and headers that this has put into their place stay.
  */
 export function deparserFunctions(program: Program, context: ActionContext): Code[] {
   const { layout } = context;
@@ -20,10 +21,11 @@ export function deparserFunctions(program: Program, context: ActionContext): Cod
   const headers = program.deparser;
   const measure = headers.map((header) => {
     const bytes = layout.bytes(header);
-    return code`if ((v = ${layout.validityWord(header)}) !== 0) { if (v !== n + 2) same = false; n += ${bytes}; }`;
+    return code`if ((v = ${layout.validityWord(header)}) !== 0) { if (v !== n + 2) { same = false; if (v < end) ordered = false; } const b = ${bytes}; n += b; end = v + b; }`;
   });
   const inPlace = headers.map((header) => emitter.updateInPlace(header));
   const anew = headers.map((header) => emitter.appendAnew(header));
+  const back = [...headers].reverse().map((header) => emitter.moveBack(header));
   const scratchBytes = headers.reduce(
     (sum, header) => sum + (header.widthBits + (header.varbit?.widthBits ?? 0)) / 8,
     0,
@@ -35,13 +37,21 @@ export function deparserFunctions(program: Program, context: ActionContext): Cod
 let n = 0, v = 0;
 ${anew}
 }`,
+    code`function moveHeadersBack(target, frame, n) {
+const shift = n - parsed;
+let v = 0;
+${back}
+}`,
     code`function deparse(frame, length, last) {
-let n = 0, v = 0, same = true, out;
+let n = 0, v = 0, end = 2, same = true, ordered = true, out;
 ${before}
 ${measure}
 if (same && n === parsed) {
 if (last) out = frame; else { out = allocate(length); out.set(frame); }
 ${inPlace}
+} else if (last && n <= parsed && ordered) {
+out = part(frame, parsed - n, length);
+moveHeadersBack(out, frame, n);
 } else if (last && n <= parsed) {
 putHeaders(scratch, frame, ${NOWHERE});
 const start = parsed - n;
@@ -106,6 +116,26 @@ class DeparserEmitter {
       ? code`if (v > 1) { ${extracted} } else { ${fromVector} }`
       : extracted;
     return code`if ((v = ${valid}) !== 0) { ${body} n += ${bytes}; }`;
+  }
+
+  /** Moves a header that was extracted to end at `target[n]`, which is in the same buffer and not in front of where it stands. */
+  moveBack(header: Header): Code {
+    const { layout } = this;
+    const valid = layout.validityWord(header);
+    const target = name('target');
+    // Bytes go from the last to the first: source and target may overlap.
+    const move = (bytes: Code): Code =>
+      code`if (v + shift !== n) for (let i = ${bytes} - 1; i >= 0; i--) target[n + i] = frame[v + i];`;
+    if (header.varbit === undefined) {
+      const bytes = header.widthBits / 8;
+      const stores = this.storeWritten(header, target, name('n'));
+      return code`if ((v = ${valid}) !== 0) { v -= 2; n -= ${bytes}; ${move(code`${bytes}`)} ${stores} }`;
+    }
+    const bytes = layout.bytes(header);
+    if (!layout.usage.rebuilt.has(header))
+      return code`if ((v = ${valid}) !== 0) { const b = ${bytes}; v -= 2; n -= b; ${move(code`b`)} }`;
+    const puts = header.fields.map((field) => putField(field, target, this.scope));
+    return code`if (${valid} !== 0) { const b = ${bytes}; n -= b; target.fill(0, n, n + b); let a = 8 * n; ${puts} }`;
   }
 
   /** A header with a varbit: all from where it was extracted, or all from the vector. */
