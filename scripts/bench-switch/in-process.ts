@@ -3,7 +3,7 @@ import { readFabricProgram } from '../../lab/p4-program.ts';
 import { insertEntities } from '../../lab/programming.ts';
 import { PORT_CPU } from '../../p4/build/constants.ts';
 import { Device } from '../../switch/index.ts';
-import { reuseFrames } from '../../switch/runtime/frames.ts';
+import { declareHeadroom, reuseFrames } from '../../switch/runtime/frames.ts';
 import { arrivals, averageGrowth, DOWNSTREAM, entitiesOf, type Place, TURN, UPSTREAM } from './traffic.ts';
 
 export const RUNS = 9;
@@ -11,6 +11,8 @@ export const RUNS = 9;
 export const PACKETS_PER_RUN = 200_000;
 /** As many frames as the emulated receive ring holds. */
 const RING_FRAMES = 512;
+/** What a receive ring leaves free in front of a frame (switch/ports/linux/receive-ring.ts). */
+const HEADROOM_BYTES = 20;
 /** What a switch may change of a frame: its headers stand in so many bytes. */
 const HEADER_BYTES = 128;
 const US_PER_PACKET = 2;
@@ -49,7 +51,14 @@ export function measureInProcess(place: Place, frameBytes: number): Run[] {
   const schedule = arrivals(place, frameBytes);
   const ports = schedule.map(({ port }) => port);
   const headers = schedule.map(({ frame }) => frame.subarray(0, HEADER_BYTES));
-  const ring = Array.from({ length: RING_FRAMES }, () => schedule[0]!.frame.slice());
+  const slotBytes = Math.ceil((HEADROOM_BYTES + frameBytes) / 16) * 16;
+  const memory = new ArrayBuffer(RING_FRAMES * slotBytes);
+  declareHeadroom(memory, HEADROOM_BYTES);
+  const ring = Array.from({ length: RING_FRAMES }, (_, slot) => {
+    const frame = new Uint8Array(memory, slot * slotBytes + slotBytes - frameBytes, frameBytes);
+    frame.set(schedule[0]!.frame);
+    return frame;
+  });
 
   const runs: Run[] = [];
   let sent = 0;

@@ -55,6 +55,7 @@ export const LIBRARY_NAMES = [
   'roundRobin',
   'roundRobinConsistent',
   'allocate',
+  'grown',
   'part',
   'truncation',
   'endlessPacket',

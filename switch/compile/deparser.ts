@@ -12,7 +12,8 @@ import { putField } from './put.ts';
  * Nothing moves in most packets: every header stands where it was extracted and their lengths add up to what was parsed. Then only
  * fields that the program writes are stored, into the frame itself if this is its last copy. Otherwise headers are put together
  * anew; a last copy that has not grown keeps its buffer. If its headers are among those that were extracted and in that order, they
- * only move back, the last one first, and most of them stand where they belong. In a new buffer the old frame is put where its payload
+ * only move back, the last one first, and most of them stand where they belong. One that has grown keeps its buffer too if there is
+ * room in front, and no header has to move back; then they move the first one first. In a new buffer the old frame is put where its payload
  * belongs, and headers that this has put into their place stay.
  */
 export function deparserFunctions(program: Program, context: ActionContext): Code[] {
@@ -21,7 +22,7 @@ export function deparserFunctions(program: Program, context: ActionContext): Cod
   const headers = program.deparser;
   const measure = headers.map((header) => {
     const bytes = layout.bytes(header);
-    return code`if ((v = ${layout.validityWord(header)}) !== 0) { if (v !== n + 2) { same = false; if (v < end) ordered = false; } const b = ${bytes}; n += b; end = v + b; }`;
+    return code`if ((v = ${layout.validityWord(header)}) !== 0) { if (v !== n + 2) { same = false; if (v < end) ordered = false; if (v > 1 && n + 2 - v > ahead) ahead = n + 2 - v; } const b = ${bytes}; n += b; end = v + b; }`;
   });
   const inPlace = headers.map((header) => emitter.updateInPlace(header));
   const anew = headers.map((header) => emitter.appendAnew(header));
@@ -43,7 +44,7 @@ let v = 0;
 ${back}
 }`,
     code`function deparse(frame, length, last) {
-let n = 0, v = 0, end = 2, same = true, ordered = true, out;
+let n = 0, v = 0, end = 2, ahead = 0, same = true, ordered = true, out;
 ${before}
 ${measure}
 if (same && n === parsed) {
@@ -59,6 +60,10 @@ for (let i = 0; i < n; i++) frame[start + i] = scratch[i];
 out = part(frame, start, length);
 } else {
 const shift = n - parsed;
+if (last && ahead <= shift && (out = grown(frame, shift, length)) !== undefined) {
+putHeaders(out, frame, shift);
+return out;
+}
 out = allocate(length + shift);
 if (shift >= 0) out.set(frame, shift); else out.set(part(frame, -shift, length));
 putHeaders(out, frame, shift);

@@ -41,6 +41,28 @@ export function reuseFrames(): void {
   full.length = 0;
 }
 
+const headrooms = new WeakMap<ArrayBufferLike, number>();
+let lastBuffer: ArrayBufferLike | undefined;
+let lastHeadroom = 0;
+
+/**
+ * Says that every frame in this memory has so many bytes in front of it that belong to it, as a receive ring leaves them: whoever owns the frame may let it
+ * grow into them.
+ */
+export function declareHeadroom(buffer: ArrayBufferLike, bytes: number): void {
+  headrooms.set(buffer, bytes);
+  lastBuffer = undefined;
+}
+
+/** The frame with `bytes` more in front, in the same memory; undefined where there is no room. */
+export function grown(frame: Frame, bytes: number, length: number): Frame | undefined {
+  if (frame.buffer !== lastBuffer) {
+    lastBuffer = frame.buffer;
+    lastHeadroom = headrooms.get(frame.buffer) ?? 0;
+  }
+  return bytes > lastHeadroom ? undefined : new Uint8Array(frame.buffer, frame.byteOffset - bytes, length + bytes);
+}
+
 /** The bytes from `start` to `end` of a frame, as a view: `subarray` without its detour over the species. */
 export function part(frame: Frame, start: number, end: number): Frame {
   return new Uint8Array(frame.buffer, frame.byteOffset + start, end - start);

@@ -13,7 +13,7 @@ import { Tracer } from '../trace/tracer.ts';
 import * as arithmetic from './arithmetic.ts';
 import * as bits from './bits.ts';
 import { CounterArray } from './counters.ts';
-import { allocate, part } from './frames.ts';
+import { allocate, grown, part } from './frames.ts';
 import * as hashes from './hashes.ts';
 import { MatchTable, type TableShape } from './match-table.ts';
 import { MeterArray } from './meters.ts';
@@ -87,6 +87,7 @@ const LIBRARY: Readonly<Record<(typeof LIBRARY_NAMES)[number], unknown>> = {
   imul: Math.imul,
   floor: Math.floor,
   allocate,
+  grown,
   part,
 };
 

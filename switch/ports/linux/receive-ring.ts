@@ -1,5 +1,6 @@
 import { MSG_DONTWAIT } from '../../../base/linux/abi.ts';
 import type { Libc } from '../../../base/linux/libc.ts';
+import { declareHeadroom } from '../../runtime/frames.ts';
 import type { Frame } from '../port.ts';
 import {
   PACKET_RX_RING,
@@ -32,6 +33,8 @@ const MAX_SLOTS = 2048;
 /** What the kernel leaves free before a frame: the slot's header, and room for the virtio-net header and a link header of up to 16 bytes. */
 const HEADROOM_BYTES = alignUp(SLOT_HEADER_BYTES + 16) + VNET_HEADER_BYTES;
 const VLAN_TAG_BYTES = 4;
+/** Of these, what is free when the virtio-net header has been read and the tag is back: more than the object tag takes. */
+const FREE_BYTES = HEADROOM_BYTES - SLOT_HEADER_BYTES - 14 - VLAN_TAG_BYTES;
 const MAC_BYTES = 12;
 const ETHERTYPE_VLAN = 0x8100;
 /** A packet of 64 KiB with its link header: the largest that a local sender leaves to its NIC to cut. */
@@ -89,6 +92,7 @@ export class ReceiveRing {
     this.buffer = mapped.buffer;
     this.address = mapped.address;
     this.bytes = new Uint8Array(this.buffer);
+    declareHeadroom(this.buffer, FREE_BYTES);
     this.halves = new Uint16Array(this.buffer);
     this.words = new Int32Array(this.buffer);
     this.slots = Uint32Array.from(
