@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { declareHeadroom } from '../../../switch/runtime/frames.ts';
 import { assign, call, callTable, extract, field, hex, type Json, named, send, standard } from '../program-builder.ts';
 import { pack, TestDevice } from '../test-device.ts';
 
@@ -29,6 +30,7 @@ const SHAPES: { readonly [name: string]: readonly (readonly [string, number])[] 
   ],
 };
 const NAMES = Object.keys(SHAPES);
+const GUARD_BYTES = 8;
 
 interface Plan {
   readonly extracted: readonly string[];
@@ -59,7 +61,8 @@ const plan: fc.Arbitrary<Plan> = fc.record({
   copies: fc.integer({ min: 1, max: 3 }),
 });
 
-function run(p: Plan, frame: readonly number[]): number[][] {
+/** @param headroom bytes in front of the frame that it may grow into; those before them must stay as they are */
+function run(p: Plan, frame: readonly number[], headroom: number): number[][] {
   const primitives: Json[] = [
     ...p.removed.map((name) => call('remove_header', named('header', name))),
     ...p.added.map((name) => call('add_header', named('header', name))),
@@ -80,7 +83,13 @@ function run(p: Plan, frame: readonly number[]): number[][] {
     1,
     Array.from({ length: p.copies }, (_, i) => ({ port: 1, instance: i })),
   );
-  return device.run(1, frame).map(({ bytes }) => bytes);
+  const memory = new Uint8Array(GUARD_BYTES + headroom + frame.length).fill(0xee);
+  declareHeadroom(memory.buffer, headroom);
+  const given = memory.subarray(GUARD_BYTES + headroom);
+  given.set(frame);
+  device.device.receive(1, given);
+  expect(memory.subarray(0, GUARD_BYTES).every((byte) => byte === 0xee)).toBe(true);
+  return device.sent.map(({ bytes }) => bytes);
 }
 
 /** What has to come out, computed without any of the deparser's shortcuts. */
@@ -121,12 +130,39 @@ function model(p: Plan, frame: readonly number[]): number[] {
 describe('the deparser', () => {
   test('emits every copy as if it had been put together anew', () => {
     fc.assert(
-      fc.property(plan, fc.array(fc.nat(255), { maxLength: 40 }), (p, frame) => {
+      fc.property(plan, fc.array(fc.nat(255), { maxLength: 40 }), fc.constantFrom(0, 3, 20), (p, frame, headroom) => {
         const expected = model(p, frame);
-        expect(run(p, frame)).toEqual(Array.from({ length: p.copies }, () => expected));
+        expect(run(p, frame, headroom)).toEqual(Array.from({ length: p.copies }, () => expected));
       }),
-      { seed: 99, numRuns: 500 },
+      { seed: 99, numRuns: 1000 },
     );
+  });
+
+  test('grows into the room in front of the frame, and into no more', () => {
+    const device = new TestDevice({
+      headers: SHAPES,
+      states: [{ name: 'start', operations: ['a', 'd'].map(extract) }],
+      actions: [{ name: 'in', primitives: [call('add_header', named('header', 'c')), send(1)] }],
+      ingress: { tables: [callTable('in')] },
+      deparser: ['a', 'c', 'd'],
+    });
+    const sentFrom = (headroom: number): { buffer: ArrayBufferLike; given: ArrayBufferLike; bytes: number[] } => {
+      const memory = Uint8Array.from({ length: headroom + 20 }, (_, i) => i - headroom);
+      declareHeadroom(memory.buffer, headroom);
+      let got: Uint8Array = memory;
+      device.device.onTransmit = (_port, frame) => {
+        got = frame;
+      };
+      device.device.receive(1, memory.subarray(headroom));
+      return { buffer: got.buffer, given: memory.buffer, bytes: [...got] };
+    };
+    const expected = [0, 1, 2, 0, 0, 0, 0, ...Array.from({ length: 17 }, (_, i) => i + 3)];
+    const inPlace = sentFrom(4);
+    expect(inPlace.bytes).toEqual(expected);
+    expect(inPlace.buffer).toBe(inPlace.given);
+    const copied = sentFrom(3);
+    expect(copied.bytes).toEqual(expected);
+    expect(copied.buffer).not.toBe(copied.given);
   });
 
   test('works in the frame itself where nothing moves or it shrinks', () => {
