@@ -31,6 +31,10 @@ export function deparserFunctions(program: Program, context: ActionContext): Cod
     (sum, header) => sum + (header.widthBits + (header.varbit?.widthBits ?? 0)) / 8,
     0,
   );
+  // A packet that comes round again has used the room in front of its frame already.
+  const growInPlace = layout.usage.recirculates
+    ? nothing
+    : code`if (last && ahead <= shift && (out = grown(frame, shift, length)) !== undefined) { putHeaders(out, frame, shift); return out; }`;
   const before = program.deparserPrimitives.map((primitive) => emitPrimitive(primitive, { layout }, context));
   return [
     code`const scratch = new Uint8Array(${Math.max(1, scratchBytes)});`,
@@ -60,10 +64,7 @@ for (let i = 0; i < n; i++) frame[start + i] = scratch[i];
 out = part(frame, start, length);
 } else {
 const shift = n - parsed;
-if (last && ahead <= shift && (out = grown(frame, shift, length)) !== undefined) {
-putHeaders(out, frame, shift);
-return out;
-}
+${growInPlace}
 out = allocate(length + shift);
 if (shift >= 0) out.set(frame, shift); else out.set(part(frame, -shift, length));
 putHeaders(out, frame, shift);

@@ -46,8 +46,8 @@ let lastBuffer: ArrayBufferLike | undefined;
 let lastHeadroom = 0;
 
 /**
- * Says that every frame in this memory has so many bytes in front of it that belong to it, as a receive ring leaves them: whoever owns the frame may let it
- * grow into them.
+ * Says that every frame in this memory has so many bytes in front of it that belong to it, as a receive ring leaves them: whoever is handed the frame may
+ * let it grow into them, once. A frame that has grown must not be handed in again.
  */
 export function declareHeadroom(buffer: ArrayBufferLike, bytes: number): void {
   headrooms.set(buffer, bytes);

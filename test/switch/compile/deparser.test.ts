@@ -1,7 +1,19 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { declareHeadroom } from '../../../switch/runtime/frames.ts';
-import { assign, call, callTable, extract, field, hex, type Json, named, send, standard } from '../program-builder.ts';
+import {
+  assign,
+  call,
+  callTable,
+  extract,
+  field,
+  hex,
+  type Json,
+  named,
+  op,
+  send,
+  standard,
+} from '../program-builder.ts';
 import { pack, TestDevice } from '../test-device.ts';
 
 /** Five headers of different shapes; `e` is never extracted. */
@@ -163,6 +175,32 @@ describe('the deparser', () => {
     const copied = sentFrom(3);
     expect(copied.bytes).toEqual(expected);
     expect(copied.buffer).not.toBe(copied.given);
+  });
+
+  test('a packet that comes round again and grows each time leaves what stands in front of its room alone', () => {
+    const device = new TestDevice({
+      headers: { h: [['x', 8]], r: [['value', 64]] },
+      states: [{ name: 'start', operations: [extract('h')] }],
+      actions: [
+        { name: 'in', primitives: [send(1)] },
+        {
+          name: 'out',
+          primitives: [
+            call('add_header', named('header', 'r')),
+            assign(field('h', 'x'), op('-', field('h', 'x'), hex(1))),
+            call('recirculate', hex(1)),
+          ],
+        },
+      ],
+      ingress: { tables: [callTable('in')] },
+      egress: { tables: [callTable('out')] },
+      deparser: ['r', 'h'],
+      root: { field_lists: [{ id: 1, name: 'none', elements: [] }] },
+    });
+    const memory = new Uint8Array(200).fill(0xee);
+    declareHeadroom(memory.buffer, 8);
+    device.device.receive(1, memory.subarray(150));
+    expect(memory.subarray(0, 142).every((byte) => byte === 0xee)).toBe(true);
   });
 
   test('works in the frame itself where nothing moves or it shrinks', () => {
