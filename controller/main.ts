@@ -22,6 +22,7 @@ import { type FleetConnection, SwitchFleet } from './fabric/switch-fleet.ts';
 import { SwitchConnection, type SwitchConnectionOptions } from './p4runtime/connection.ts';
 import { createPipeline } from './p4runtime/pipeline.ts';
 import { carriesSegments, roundTripUs, segmentBytesFor } from './planner/rates.ts';
+import type { ForeignPolicy } from './reconcile/reconciler.ts';
 import type { ControllerService } from './service.ts';
 import { Counters } from './store/counters.ts';
 import { RolloutStore } from './store/rollout-store.ts';
@@ -58,6 +59,8 @@ export interface ControllerOptions {
   readonly nowMs?: () => number;
   /** Of ordinary multicast. */
   readonly multicast?: MulticastOptions;
+  /** What becomes of entries on the switches that this controller did not ask for. Default `remove`. */
+  readonly foreign?: ForeignPolicy;
   /** How switches are connected to. Default: over gRPC. */
   readonly connect?: (options: SwitchConnectionOptions) => FleetConnection;
 }
@@ -119,6 +122,7 @@ function wire(options: ControllerOptions, store: Store): Controller {
     nowMs,
     logger,
     ...(options.multicast === undefined ? {} : { multicast: options.multicast }),
+    ...(options.foreign === undefined ? {} : { foreign: options.foreign }),
   });
   const receiverPorts = new Map<string, number>();
   const receiverPortOf = (host: string): number => receiverPorts.get(host) ?? RECEIVER_UDP_PORT_FIRST;

@@ -12,6 +12,8 @@ export interface ControllerService {
   servers(): AgentView[];
   memoryNodes(): AgentView[];
   switches(): SwitchView[];
+  /** Groups of ordinary IP multicast that hosts have joined by IGMP. */
+  multicastGroups(): MulticastGroupView[];
   transfers(): TransferView[];
   topology(): TopologyView;
   /** Resolves once a Memory Node has stored and hashed the version and, with `base`, has made the delta. */
@@ -158,6 +160,15 @@ export interface SwitchView {
   entries: number;
   /** Counted by the P4 program; only reasons that occurred. */
   drops: { reason: string; packets: number }[];
+}
+
+export interface MulticastGroupView {
+  /** Dotted decimal. */
+  group: string;
+  /** Names of the hosts that listen, in the order in which they joined. */
+  members: string[];
+  /** False for a moment after the first join, and where a switch has no room for the group: then its members get nothing. */
+  replicated: boolean;
 }
 
 export interface TopologyView {

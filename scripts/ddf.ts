@@ -93,6 +93,11 @@ export async function main(commandLine: readonly string[]): Promise<number> {
     .option('--tls-ca <file>', 'speak TLS to the switches; PEM of the authority that signed their certificates')
     .option('--tls-cert <file>', 'with --tls-key: the certificate that the controller shows them, PEM')
     .option('--tls-key <file>', 'its private key, PEM')
+    .option(
+      '--foreign-entries <policy>',
+      "entries on the switches that are not this controller's: remove, keep, or adopt:MARK, which removes those that bear the mark, keeps the others, and marks its own",
+      'remove',
+    )
     .option('--db <file>', 'SQLite database, made if it does not exist')
     .option('--agents <host:port>', 'where agents attach', DEFAULT_AGENTS_ADDRESS)
     .option('--api <host:port>', 'where REST is served; it has no tokens yet: keep it local', DEFAULT_API_ADDRESS)

@@ -5,6 +5,7 @@ import { createLogger } from '../base/logger.ts';
 import { createRandom } from '../base/random.ts';
 import { createController } from '../controller/main.ts';
 import { SwitchConnection } from '../controller/p4runtime/connection.ts';
+import type { ForeignPolicy } from '../controller/reconcile/reconciler.ts';
 import { readFabricProgram } from '../lab/p4-program.ts';
 import type { Topology } from '../topologies/types.ts';
 import { Interruption } from './interruption.ts';
@@ -20,6 +21,7 @@ export interface RawControllerOptions extends RawTlsOptions {
   readonly db?: string;
   readonly agents?: string;
   readonly api?: string;
+  readonly foreignEntries?: string;
 }
 
 export const DEFAULT_AGENTS_ADDRESS = '127.0.0.1:9560';
@@ -48,6 +50,7 @@ export async function runController(raw: RawControllerOptions, terminal: Termina
       agentsAddress,
       apiAddress,
       ...(tls === undefined ? {} : { connect: (options) => new SwitchConnection({ ...options, tls }) }),
+      foreign: foreignPolicy(raw.foreignEntries),
       scheduler,
       // Read tokens come from it: nobody may guess them.
       random: createRandom(randomBytes(32).toString('hex')),
@@ -77,6 +80,18 @@ function sayWhenReady(controller: { whenReady(timeoutMs: number): Promise<void> 
       terminal.error(`Not ready yet: ${error.describe()}`);
     },
   );
+}
+
+/** `remove`, `keep` or `adopt:MARK`, the mark as a whole number of up to 64 bits. Default `remove`. */
+export function foreignPolicy(text = 'remove'): ForeignPolicy {
+  if (text === 'remove' || text === 'keep') return text;
+  const mark = /^adopt:([0-9]{1,20}|0x[0-9a-fA-F]{1,16})$/.exec(text)?.[1];
+  const adopt = BigInt(mark ?? 0);
+  if (adopt === 0n || adopt >= 1n << 64n)
+    throw new DdfError('INVALID_OPTION', `--foreign-entries: "${text}" is neither remove, keep nor adopt:MARK`, {
+      remedy: 'A mark is a number from 1 to 2^64 - 1, which controllers of the same fabric share: adopt:0xddf1.',
+    });
+  return { adopt };
 }
 
 /** P4Runtime addresses by switch: named one by one, or of consecutive ports in the order of the device ids. */

@@ -25,6 +25,12 @@ export function registerRoutes(app: FastifyInstance, service: ControllerService)
     ['/v1/servers', 'GPU servers and what they hold', schemas.agentView, () => service.servers()],
     ['/v1/memory-nodes', 'Memory Nodes and what they hold', schemas.agentView, () => service.memoryNodes()],
     ['/v1/switches', 'Switches, their state and what they dropped', schemas.switchView, () => service.switches()],
+    [
+      '/v1/multicast-groups',
+      'Groups of ordinary IP multicast and the hosts that have joined them',
+      schemas.multicastGroupView,
+      () => service.multicastGroups(),
+    ],
     ['/v1/transfers', 'Transfers that are under way', schemas.transferView, () => service.transfers()],
     ['/v1/rollouts', 'Rollouts, newest first', schemas.rolloutView, () => service.rollouts()],
   ];

@@ -145,6 +145,8 @@ export const switchView = record({
   drops: list(record({ reason: text, packets: count })),
 });
 
+export const multicastGroupView = record({ group: text, members: list(text), replicated: flag });
+
 export const topologyView = record({
   name: text,
   mtuBytes: count,

@@ -5,6 +5,7 @@ import { planText } from '../planner/plan-text.ts';
 import type {
   EndRule,
   HolderView,
+  MulticastGroupView,
   ObjectView,
   PacketTraceView,
   Plan,
@@ -212,6 +213,18 @@ export function registerCommands(program: Command, output: Output): void {
       show(options, rollout, () => rolloutText(rollout));
       if (options.watch && !succeeded(rollout)) output.fail(EXIT_CODES.failed);
     });
+
+  command('groups', 'list groups of ordinary IP multicast and the hosts that have joined them').action(
+    async (options: Common) => {
+      const groups = await new ApiClient(options.url).list<MulticastGroupView>('/v1/multicast-groups');
+      show(options, groups, () =>
+        table(
+          ['GROUP', 'REPLICATED', 'MEMBERS'],
+          groups.map(({ group, replicated, members }) => [group, replicated ? 'yes' : 'no', members.join(' ')]),
+        ),
+      );
+    },
+  );
 
   command('trace', 'show what happens to packets inside a switch: states, tables, entries, actions, drops')
     .argument('<switch>', 'name of a switch')

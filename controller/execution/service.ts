@@ -14,7 +14,7 @@ export interface ServiceParts {
   readonly topology: Topology;
   readonly directory: Directory;
   readonly agents: Pick<AgentServer, 'find'>;
-  readonly fleet: Pick<SwitchFleet, 'views' | 'notReady'>;
+  readonly fleet: Pick<SwitchFleet, 'views' | 'notReady' | 'multicast'>;
   readonly rollouts: Rollouts;
   readonly publisher: Publisher;
   /** Between start and stop. */
@@ -117,6 +117,7 @@ export function createService(parts: ServiceParts): ControllerService {
     servers: () => agentViews(topology, 'gpu-server', directory, agents),
     memoryNodes: () => agentViews(topology, 'memory-node', directory, agents),
     switches: () => fleet.views(),
+    multicastGroups: () => fleet.multicast.groups(),
     transfers: () => rollouts.transfers(),
     topology: () => topologyView(topology),
     async publish(request) {

@@ -50,6 +50,11 @@ export class Memberships {
     this.options = options;
   }
 
+  /** Groups that have members. */
+  groups(): number[] {
+    return [...this.byGroup.keys()];
+  }
+
   /** Hosts that listen to a group, in the order in which they joined. */
   membersOf(group: number): HostNode[] {
     return [...(this.byGroup.get(group)?.keys() ?? [])];

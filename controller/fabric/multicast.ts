@@ -8,6 +8,7 @@ import { formatIpv4, parseIpv4, parseMac } from '../../wire/packet/addresses.ts'
 import { parseEthernet } from '../../wire/packet/ethernet.ts';
 import { ALL_SYSTEMS_GROUP, buildIgmpFrame, type IgmpMessage, parseIgmp } from '../../wire/packet/igmp.ts';
 import { parseIpv4Packet } from '../../wire/packet/ipv4.ts';
+import type { MulticastGroupView } from '../service.ts';
 import type { EntityFactory } from '../tables/entities.ts';
 import { FIRST_MULTICAST_GROUP, multicastEntities } from '../tables/forwarding.ts';
 import type { FabricGraph } from '../topology/graph.ts';
@@ -124,14 +125,16 @@ export class MulticastRouting {
     });
   }
 
-  /** Groups that are replicated, each with the names of its members. */
-  groups(): ReadonlyMap<string, readonly string[]> {
-    return new Map(
-      [...this.installed.keys()].map((group) => [
-        formatIpv4(group),
-        this.memberships.membersOf(group).map(({ name }) => name),
-      ]),
-    );
+  /** Groups that have members, in the order of their addresses. */
+  groups(): MulticastGroupView[] {
+    return this.memberships
+      .groups()
+      .sort((a, b) => a - b)
+      .map((group) => ({
+        group: formatIpv4(group),
+        members: this.memberships.membersOf(group).map(({ name }) => name),
+        replicated: this.installed.has(group),
+      }));
   }
 
   /** A frame that a switch has punted because it is IGMP. */

@@ -8,7 +8,7 @@ import { P4InfoIndex } from '../../wire/p4runtime/p4info-index.ts';
 import type { SwitchConnection, SwitchConnectionOptions } from '../p4runtime/connection.ts';
 import { electionIdAt } from '../p4runtime/election.ts';
 import type { Pipeline } from '../p4runtime/pipeline.ts';
-import { Reconciler } from '../reconcile/reconciler.ts';
+import { type ForeignPolicy, Reconciler } from '../reconcile/reconciler.ts';
 import type { SwitchView } from '../service.ts';
 import { EntityFactory } from '../tables/entities.ts';
 import { DROP_COUNTER } from '../tables/telemetry.ts';
@@ -50,6 +50,8 @@ export interface SwitchFleetOptions {
   readonly logger: Logger;
   /** Of ordinary multicast. */
   readonly multicast?: MulticastOptions;
+  /** What becomes of entries that nobody here asked for. Default `remove`. */
+  readonly foreign?: ForeignPolicy;
 }
 
 interface Member {
@@ -226,7 +228,7 @@ export class SwitchFleet {
   }
 
   private join(name: string, deviceId: number): Member {
-    const { addresses, connect, pipeline, random, nowMs, graph, logger } = this.options;
+    const { addresses, connect, pipeline, random, nowMs, graph, logger, foreign = 'remove' } = this.options;
     const address = addresses.get(name);
     if (address === undefined)
       throw new DdfError('INVALID_OPTION', `no P4Runtime address is given for switch ${name}`, {
@@ -242,7 +244,7 @@ export class SwitchFleet {
       electionId: electionIdAt(nowMs(), low),
       random: own.fork('connection'),
     });
-    const reconciler = new Reconciler({ connection, pipeline });
+    const reconciler = new Reconciler({ connection, pipeline, foreign });
     const member: Member = {
       connection,
       reconciler,

@@ -158,6 +158,7 @@ describe('REST API', () => {
       '/metrics',
       '/readyz',
       '/v1/memory-nodes',
+      '/v1/multicast-groups',
       '/v1/objects',
       '/v1/objects/{name}/holders',
       '/v1/objects/{name}/versions',

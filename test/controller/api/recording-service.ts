@@ -30,6 +30,7 @@ export function recordingService(): ControllerService & { asked: unknown[] } {
     servers: () => [],
     memoryNodes: () => [],
     switches: () => [],
+    multicastGroups: () => [{ group: '239.1.2.3', members: ['gpu01', 'gpu02'], replicated: true }],
     trace: async (name, request) => {
       asked.push({ name, ...request });
       return [{ port: 9, atUs: 5, events: [{ kind: 'drop', at: 'ingress' }], text: 'packet on port 9' }];

@@ -53,6 +53,11 @@ describe('ddf over REST', () => {
     expect(exitCode).toBe(0);
   });
 
+  it('lists groups of ordinary multicast', async () => {
+    const { text } = await ddf('groups');
+    expect(text.split('\n')[1]).toBe('239.1.2.3  yes         gpu01 gpu02');
+  });
+
   it('traces packets through a switch, by the controller or by the switch itself', async () => {
     expect((await ddf('trace', 'leaf1', '--port', '9', '--next', '3')).text).toBe('packet on port 9');
     expect(service.asked).toEqual([{ name: 'leaf1', port: 9, count: 3 }]);

@@ -97,7 +97,7 @@ describe('membership', () => {
     expect(portsOn('239.1.2.3', 'leaf1')).toEqual([graph.host('gpu01').port]);
     // Hosts everywhere can send to it.
     for (const name of ['leaf2', 'leaf3', 'leaf4']) expect(portsOn('239.1.2.3', name)).toHaveLength(1);
-    expect(routing.groups()).toEqual(new Map([['239.1.2.3', ['gpu01']]]));
+    expect(routing.groups()).toEqual([{ group: '239.1.2.3', members: ['gpu01'], replicated: true }]);
     calls = [];
     join('gpu02', '239.1.2.3');
     settle();
@@ -109,7 +109,7 @@ describe('membership', () => {
     leave('gpu02', '239.1.2.3');
     settle();
     expect(owners()).toEqual([]);
-    expect(routing.groups().size).toBe(0);
+    expect(routing.groups()).toEqual([]);
   });
 
   it('says nothing to the switches when a host reports again, or joins and leaves at once', () => {
@@ -203,6 +203,7 @@ describe('full switches', () => {
     settle();
     expect(owners()).toEqual(['multicast:239.1.2.1']);
     expect(warnings).toHaveLength(2);
+    expect(routing.groups().map(({ replicated }) => replicated)).toEqual([true, false, false]);
     calls = [];
     scheduler.runUntil(10 * SECOND);
     expect(calls).toEqual([]);

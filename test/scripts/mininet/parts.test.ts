@@ -5,7 +5,7 @@ import { parseDevices, parseSocketDrops } from '../../../scripts/mininet/counter
 import { parseMininetOptions, type RawMininetOptions } from '../../../scripts/mininet/options.ts';
 import { lossesIn, switchCommand } from '../../../scripts/mininet/switches.ts';
 import { requireTools } from '../../../scripts/mininet/tools.ts';
-import { switchAddresses } from '../../../scripts/run-controller.ts';
+import { foreignPolicy, switchAddresses } from '../../../scripts/run-controller.ts';
 import { loadTopology } from '../../../topologies/load.ts';
 import { planMininet } from '../../../topologies/mininet/plan.ts';
 import { withServers } from '../../../topologies/servers.ts';
@@ -146,6 +146,21 @@ describe('where a controller finds its switches', () => {
   ])('%j is refused', (raw, message) => {
     expect(() => switchAddresses(raw, leafSpine)).toThrow(
       expect.objectContaining({ code: 'INVALID_OPTION', message: expect.stringContaining(message) }),
+    );
+  });
+});
+
+describe("entries that are not the controller's", () => {
+  it('are removed, kept or adopted by a mark', () => {
+    expect(foreignPolicy()).toBe('remove');
+    expect(foreignPolicy('keep')).toBe('keep');
+    expect(foreignPolicy('adopt:0xddf1')).toEqual({ adopt: 0xddf1n });
+    expect(foreignPolicy('adopt:18446744073709551615')).toEqual({ adopt: (1n << 64n) - 1n });
+  });
+
+  it.each(['', 'adopt', 'adopt:', 'adopt:0', 'adopt:18446744073709551616', 'adopt:x'])('"%s" is refused', (text) => {
+    expect(() => foreignPolicy(text)).toThrow(
+      expect.objectContaining({ code: 'INVALID_OPTION', message: expect.stringContaining(`"${text}"`) }),
     );
   });
 });
