@@ -159,6 +159,11 @@ export class AgentCore {
     this.socket?.send(destinationIp, destinationPort, datagram);
   }
 
+  /** Whether another datagram can be sent now. */
+  get hasRoom(): boolean {
+    return this.socket?.hasRoom !== false;
+  }
+
   announceHeld(stored: StoredPayload): void {
     this.attachment.send({ versionHeld: heldVersion(stored) });
   }

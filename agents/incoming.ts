@@ -99,6 +99,7 @@ export class Incoming implements ReportedTransfer {
       machine: this.machine,
       scheduler,
       send: (datagram) => core.send(this.machine.destination, FABRIC_UDP_PORT, datagram),
+      hasRoom: () => core.hasRoom,
       onEvent: (event) => this.handle(event),
       onFailure: (error) => this.fail(error),
     });
@@ -167,6 +168,7 @@ export class Incoming implements ReportedTransfer {
         nacksSent: BigInt(counters.nacksSent),
         blocksDecoded: BigInt(counters.blocksDecoded),
         syncPackets: BigInt(counters.syncPackets),
+        probePackets: BigInt(counters.probePackets),
         packetsLate: BigInt(counters.packetsLate),
         ...rejectionFields(counters),
         chunksVerified: BigInt(counters.chunksVerified),

@@ -1,5 +1,5 @@
 /**
- * Time as a value. Every protocol and switch asks a {@link Clock}; only the two schedulers below know where it comes from.
+ * Time as a value. Every protocol and switch asks a {@link Clock}; only the schedulers, two below and one in wall-clock.ts, know where it comes from.
  *
  * All times are whole microseconds since the scheduler's start (safe as a number for 285 years).
  */
@@ -24,8 +24,8 @@ interface Scheduled extends Timer {
   callback: (() => void) | undefined;
 }
 
-/** A binary heap of callbacks by (time, order): what both schedulers share. */
-class Agenda {
+/** A binary heap of callbacks by (time, order): what the schedulers share. */
+export class Agenda {
   private readonly heap: Scheduled[] = [];
   private order = 0;
 

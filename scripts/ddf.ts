@@ -114,6 +114,10 @@ export async function main(commandLine: readonly string[]): Promise<number> {
       .option('--store <directory>', 'where versions are kept')
       .option('--ip <address>', 'IPv4 address of the interface towards the fabric')
       .option('--mtu <bytes>', `largest IP packet on that interface (default: ${DEFAULT_MTU_BYTES})`)
+      .option(
+        '--sockets <kind>',
+        'batched: many datagrams per system call, needs 64-bit Linux and the package koffi; or dgram (default: batched where it can be)',
+      )
       .option('--range <host:port>', 'where range reads are served (default: --ip and any free port)')
       .option('--volatile', 'versions need not survive a power failure: do not wait for the disk')
       .option('--loss <percent>', `throw away datagrams of the fabric, each way, 0 to ${MAX_LOSS_PERCENT}, for tests`)

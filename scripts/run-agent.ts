@@ -3,13 +3,13 @@ import { resolve } from 'node:path';
 import type { Agent, AgentOptions } from '../agents/agent.ts';
 import { createGpuServer } from '../agents/gpu-server.ts';
 import { createLossyHost } from '../agents/io/lossy-host.ts';
-import { createUdpHost } from '../agents/io/udp-host.ts';
+import { createUdpHost, type SocketKind } from '../agents/io/udp-host.ts';
 import { createWorkers } from '../agents/io/workers.ts';
 import { createMemoryNode } from '../agents/memory-node.ts';
-import { RealScheduler } from '../base/clock.ts';
 import { DdfError } from '../base/errors.ts';
 import { createLogger } from '../base/logger.ts';
 import { createRandom } from '../base/random.ts';
+import { WallScheduler } from '../base/wall-clock.ts';
 import { RECEIVER_UDP_PORT_FIRST, RECEIVER_UDP_PORT_LAST } from '../p4/build/constants.ts';
 import { Interruption } from './interruption.ts';
 import { hostAndPort, ipv4Address, lossPercent, MAX_SEED, requiredOption, wholeNumber } from './options.ts';
@@ -21,6 +21,7 @@ export interface RawAgentOptions {
   readonly store?: string;
   readonly ip?: string;
   readonly mtu?: string;
+  readonly sockets?: string;
   readonly range?: string;
   readonly receiverPort?: string;
   readonly volatile?: boolean;
@@ -55,9 +56,9 @@ export async function runAgent(
       ? RECEIVER_UDP_PORT_FIRST
       : wholeNumber('--receiver-port', raw.receiverPort, RECEIVER_UDP_PORT_FIRST, RECEIVER_UDP_PORT_LAST);
   const random = createRandom(seed === undefined ? randomBytes(16).toString('hex') : `agent/${name}/${seed}`);
-  const plainHost = createUdpHost(ip, mtu);
+  const plainHost = await createUdpHost({ ip, mtuBytes: mtu, ...socketKind(raw.sockets) });
   const lossyHost = loss === 0 ? undefined : createLossyHost(plainHost, loss, random.fork('loss'));
-  const scheduler = new RealScheduler();
+  const scheduler = new WallScheduler(plainHost.waitUs);
   const workers = createWorkers();
   const interruption = new Interruption();
   try {
@@ -95,6 +96,13 @@ export async function runAgent(
     scheduler.stop();
     interruption.end();
   }
+}
+
+function socketKind(text: string | undefined): { readonly sockets?: SocketKind } {
+  if (text === undefined) return {};
+  if (text !== 'batched' && text !== 'dgram')
+    throw new DdfError('INVALID_OPTION', `--sockets ${text}: it is batched or dgram`);
+  return { sockets: text };
 }
 
 /** Waits for the controller as long as it takes; a controller that refuses this agent ends it. */

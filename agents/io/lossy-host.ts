@@ -30,11 +30,15 @@ export function createLossyHost(
         ip: socket.ip,
         port: socket.port,
         onDatagram: undefined,
+        get hasRoom() {
+          return socket.hasRoom !== false;
+        },
         send(destinationIp, destinationPort, payload) {
           if (outward.chance(loss)) lost.sent++;
           else socket.send(destinationIp, destinationPort, payload);
         },
         close: () => socket.close(),
+        ...(socket.statistics === undefined ? {} : { statistics: () => socket.statistics!() }),
         ...(socket.whenBound === undefined ? {} : { whenBound: socket.whenBound }),
       };
       socket.onDatagram = (payload, sourceIp, sourcePort) => {

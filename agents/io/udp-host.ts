@@ -1,18 +1,35 @@
-import { createSocket } from 'node:dgram';
 import { networkInterfaces } from 'node:os';
-import { DdfError } from '../../base/errors.ts';
-import type { FabricHost, FabricSocket } from './fabric-socket.ts';
+import { DdfError, toDdfError } from '../../base/errors.ts';
+import { loadLibc } from '../../base/linux/libc.ts';
+import { openDgramSocket } from './dgram-socket.ts';
+import type { FabricHost } from './fabric-socket.ts';
+import { BatchedSocket, type BatchedSocketOptions } from './linux/batched-socket.ts';
+import { UdpLoop } from './linux/udp-loop.ts';
 
-/** Room for bursts between two turns of the event loop. The kernel gives no more than net.core.rmem_max and wmem_max say. */
-const SOCKET_BUFFER_BYTES = 16 * 1024 * 1024;
+/** How datagrams pass between this process and the kernel. */
+export type SocketKind = 'batched' | 'dgram';
+
+export interface UdpHost extends FabricHost {
+  readonly sockets: SocketKind;
+  /** Blocks this thread until datagrams come, at most so long, and hands them out; there only with batched sockets. */
+  readonly waitUs?: (microseconds: number) => void;
+}
+
+export interface UdpHostOptions {
+  /** Address of the interface towards the fabric. */
+  readonly ip: string;
+  /** Of IP packets on it. */
+  readonly mtuBytes: number;
+  /** Default: batched where direct system calls are possible, dgram elsewhere. */
+  readonly sockets?: SocketKind;
+  readonly batching?: BatchedSocketOptions;
+}
 
 /**
- * This machine, or network namespace, as a fabric host: plain UDP sockets of the kernel.
- * @param ip address of the interface towards the fabric
- * @param mtuBytes of IP packets on it
- * @throws DdfError INVALID_OPTION when no interface has the address
+ * This machine, or network namespace, as a fabric host: UDP sockets of the kernel.
+ * @throws DdfError INVALID_OPTION when no interface has the address; PORT_UNAVAILABLE when batched sockets are asked for and cannot be had
  */
-export function createUdpHost(ip: string, mtuBytes: number): FabricHost {
+export async function createUdpHost({ ip, mtuBytes, sockets, batching }: UdpHostOptions): Promise<UdpHost> {
   const own = Object.values(networkInterfaces())
     .flatMap((addresses) => addresses ?? [])
     .find(({ address }) => address === ip);
@@ -20,45 +37,24 @@ export function createUdpHost(ip: string, mtuBytes: number): FabricHost {
     throw new DdfError('INVALID_OPTION', `no network interface has the address ${ip}`, {
       remedy: 'Give the address of the interface towards the fabric.',
     });
-  return { ip, mac: own.mac, mtuBytes, openSocket: (port) => openUdpSocket(ip, port) };
-}
-
-/** Binding ends after `openSocket` has returned: `whenBound` tells of a port that is taken, and so does every later `send`. */
-function openUdpSocket(ip: string, port: number): FabricSocket {
-  const socket = createSocket({ type: 'udp4' });
-  let isOpen = true;
-  let bindError: DdfError | undefined;
-  const whenBound = new Promise<void>((resolve, reject) => {
-    socket.on('error', (error: NodeJS.ErrnoException) => {
-      bindError = new DdfError(
-        error.code === 'EADDRINUSE' ? 'ADDRESS_IN_USE' : 'AGENT_FAILED',
-        `UDP ${ip}:${port}: ${error.message}`,
-      );
-      reject(bindError);
-    });
-    socket.bind({ address: ip, port, exclusive: true }, () => {
-      socket.setRecvBufferSize(SOCKET_BUFFER_BYTES);
-      socket.setSendBufferSize(SOCKET_BUFFER_BYTES);
-      resolve();
-    });
-  });
-  // Nobody has to wait for it.
-  whenBound.catch(() => {});
-  const face: FabricSocket = {
-    ip,
-    port,
-    whenBound,
-    onDatagram: undefined,
-    send(destinationIp, destinationPort, payload) {
-      if (bindError !== undefined) throw bindError;
-      // The kernel takes the bytes later than this call returns: it gets a copy. A full buffer loses the packet, as a network would.
-      if (isOpen) socket.send(Uint8Array.from(payload), destinationPort, destinationIp, () => {});
-    },
-    close() {
-      if (isOpen) socket.close();
-      isOpen = false;
+  const face = { ip, mac: own.mac, mtuBytes };
+  const libc =
+    sockets === 'dgram'
+      ? undefined
+      : await loadLibc().catch((thrown: unknown) => {
+          if (sockets === undefined && toDdfError(thrown).code === 'PORT_UNAVAILABLE') return undefined;
+          throw thrown;
+        });
+  if (libc === undefined) return { ...face, sockets: 'dgram', openSocket: (port) => openDgramSocket(ip, port) };
+  const loop = new UdpLoop(libc);
+  return {
+    ...face,
+    sockets: 'batched',
+    waitUs: (microseconds) => loop.waitUs(microseconds),
+    openSocket(port) {
+      const socket = new BatchedSocket(libc, ip, port, mtuBytes, batching);
+      loop.add(socket);
+      return socket;
     },
   };
-  socket.on('message', (bytes, sender) => face.onDatagram?.(bytes, sender.address, sender.port));
-  return face;
 }

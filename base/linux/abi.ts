@@ -6,6 +6,7 @@ export const AF_INET = 2;
 export const SOCK_DGRAM = 2;
 export const SOCK_CLOEXEC = 0x80000;
 export const SOCK_NONBLOCK = 0x800;
+export const MSG_TRUNC = 0x20;
 export const MSG_DONTWAIT = 0x40;
 export const EFD_CLOEXEC_NONBLOCK = SOCK_CLOEXEC | SOCK_NONBLOCK;
 
@@ -15,14 +16,26 @@ export const SO_SNDBUF = 7;
 export const SO_RCVBUF = 8;
 export const SO_SNDBUFFORCE = 32;
 export const SO_RCVBUFFORCE = 33;
+export const SO_MEMINFO = 55;
+/** Words of what SO_MEMINFO tells, and which of them has the datagrams that found no room (linux/sock_diag.h). */
+export const MEMINFO_WORDS = 9;
+export const MEMINFO_DROPS_WORD = 8;
+
+/** linux/udp.h */
+export const SOL_UDP = 17;
+export const UDP_SEGMENT = 103;
+export const UDP_GRO = 104;
 
 export const POLLIN = 1;
 
 export const EPERM = 1;
 export const EINTR = 4;
+export const EIO = 5;
 export const EAGAIN = 11;
 export const EACCES = 13;
+export const EINVAL = 22;
 export const EMSGSIZE = 90;
+export const EADDRINUSE = 98;
 export const ENOBUFS = 105;
 
 export const ERROR_NAMES: Readonly<Record<number, string>> = {
@@ -40,6 +53,8 @@ export const ERROR_NAMES: Readonly<Record<number, string>> = {
   92: 'ENOPROTOOPT',
   95: 'EOPNOTSUPP',
   97: 'EAFNOSUPPORT',
+  98: 'EADDRINUSE',
+  99: 'EADDRNOTAVAIL',
   100: 'ENETDOWN',
   105: 'ENOBUFS',
 };
