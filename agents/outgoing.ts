@@ -1,13 +1,16 @@
 import { readFileSync } from 'node:fs';
-import type { DdfError } from '../base/errors.ts';
+import { DdfError } from '../base/errors.ts';
 import { FABRIC_UDP_PORT } from '../p4/build/constants.ts';
 import { type StartSend, TransferState } from '../wire/agent/messages.ts';
+import { FABRIC_HEADER_BYTES } from '../wire/fabric/header.ts';
+import { ETHERNET_HEADER_BYTES } from '../wire/packet/ethernet.ts';
+import { UDP_FRAME_OVERHEAD_BYTES } from '../wire/packet/udp.ts';
 import type { AgentCore } from './agent.ts';
 import { toAgentError } from './io/attachment.ts';
 import { TransferDriver } from './io/transfer-driver.ts';
 import type { PayloadReader } from './protocol/block-cache.ts';
+import { ProbedSender, type ProbedSenderEvent } from './protocol/probed-sender.ts';
 import { rejectionFields } from './protocol/rejections.ts';
-import { type SenderEvent, TransferSender } from './protocol/sender.ts';
 import type { ReportedTransfer, Status } from './status-reporter.ts';
 import { type FileSource, openFileSource } from './store/files.ts';
 import type { StoredPayload } from './store/store.ts';
@@ -17,11 +20,13 @@ export class Outgoing implements ReportedTransfer {
   readonly request: StartSend;
   private readonly core: AgentCore;
   private readonly file: FileSource;
-  private readonly machine: TransferSender;
-  private readonly driver: TransferDriver<SenderEvent>;
+  private readonly machine: ProbedSender;
+  private readonly driver: TransferDriver<ProbedSenderEvent>;
   private readonly unpin: () => void;
   private current: TransferState = TransferState.SENDING;
   private failure: DdfError | undefined;
+  /** What the tree carries; 0 before that is known. */
+  private pathSegmentBytes = 0;
 
   /** @throws DdfError of the store or for sizes and rates that make no sense; nothing is held then */
   constructor(core: AgentCore, request: StartSend, stored: StoredPayload) {
@@ -34,7 +39,7 @@ export class Outgoing implements ReportedTransfer {
     const manifest = readFileSync(stored.manifestPath);
     this.file = openFileSource(stored.dataPath);
     try {
-      this.machine = new TransferSender(nowUs, {
+      this.machine = new ProbedSender(nowUs, {
         transfer: { label, objectId, objectVersion: version, baseVersion },
         manifestBytes: manifest.length,
         payloadBytes: sizeBytes,
@@ -47,6 +52,8 @@ export class Outgoing implements ReportedTransfer {
         firstBlock: request.firstBlock,
         expectedLoss: request.expectedLossPpm / 1e6,
         expectDone: request.expectDone,
+        probeReceivers: request.probeReceivers,
+        largestSegmentBytes: largestSegment(core.options.host.mtuBytes),
         ...(request.deadlineMs === 0 ? {} : { deadlineUs: nowUs + request.deadlineMs * 1000 }),
       });
     } catch (error) {
@@ -101,13 +108,38 @@ export class Outgoing implements ReportedTransfer {
     this.finish(TransferState.CLOSED);
   }
 
-  private handle(event: SenderEvent): void {
-    if (event.type === 'sent') {
-      this.current = TransferState.SENT;
-      this.core.statuses.changed(this.request.label);
-    } else if (event.type === 'closed') {
-      this.finish(TransferState.CLOSED);
+  private handle(event: ProbedSenderEvent): void {
+    switch (event.type) {
+      case 'path':
+        this.handlePath(event.segmentBytes, event.silent);
+        break;
+      case 'pathFailed':
+        this.fail(event.error);
+        break;
+      case 'sent':
+        this.current = TransferState.SENT;
+        this.core.statuses.changed(this.request.label);
+        break;
+      case 'closed':
+        this.finish(TransferState.CLOSED);
+        break;
+      case 'done':
+        break;
     }
+  }
+
+  private handlePath(pathSegmentBytes: number, silent: number): void {
+    const { label, segmentBytes } = this.request;
+    this.pathSegmentBytes = pathSegmentBytes;
+    if (silent > 0) this.core.options.logger.warn({ label, silent }, 'receivers have not answered probes');
+    if (pathSegmentBytes === segmentBytes) return;
+    this.fail(
+      new DdfError('PATH_TOO_NARROW', `segments of ${segmentBytes} B do not pass, those of ${pathSegmentBytes} B do`, {
+        where: `tree of transfer ${label}`,
+        remedy: 'Give every link of the tree the MTU that the topology says, or the topology that of the links.',
+        recoverable: true,
+      }),
+    );
   }
 
   private fail(error: DdfError): void {
@@ -131,6 +163,7 @@ export class Outgoing implements ReportedTransfer {
       label: this.request.label,
       state: this.state,
       bytesDone: BigInt(this.machine.bytesDone),
+      pathSegmentBytes: this.pathSegmentBytes,
       error: this.failure === undefined ? undefined : toAgentError(this.failure),
       sender: {
         dataPackets: BigInt(counters.dataPackets),
@@ -143,11 +176,19 @@ export class Outgoing implements ReportedTransfer {
         reportsReceived: BigInt(counters.reportsReceived),
         doneReceived: counters.doneReceived,
         rateBitsPerSecond: BigInt(Math.round(this.machine.rateBitsPerSecond(this.core.options.scheduler.nowUs()))),
+        rttUs: counters.rttUs,
+        probePackets: BigInt(counters.probePackets),
+        probeAnswers: BigInt(counters.probeAnswers),
         donesIgnored: BigInt(counters.donesIgnored),
         ...rejectionFields(counters),
       },
     };
   }
+}
+
+/** What fits into IP packets of this many bytes. */
+function largestSegment(mtuBytes: number): number {
+  return mtuBytes - (UDP_FRAME_OVERHEAD_BYTES - ETHERNET_HEADER_BYTES) - FABRIC_HEADER_BYTES;
 }
 
 /** The stream of a transfer: the manifest, then the payload; the sender keeps blocks, so that each is read once. */

@@ -285,9 +285,23 @@ export interface TransferView {
   receivers: number;
   complete: number;
   payloadBytes: number;
+  /** Bytes of the payload in one packet; null by unicast. */
+  segmentBytes: number | null;
+  /** The largest segments, up to those, that the sender's probes brought to every receiver; null before that is known. */
+  pathSegmentBytes: number | null;
+  /** Why its sender has failed. */
+  error: TransferError | null;
   sender: Record<string, number>;
   /** Sums over the receivers' counters. */
   receiverTotals: Record<string, number>;
+}
+
+/** An agent's error: a code of docs/errors.md and texts, empty where there is nothing to say. */
+export interface TransferError {
+  code: string;
+  message: string;
+  where: string;
+  remedy: string;
 }
 
 export interface RolloutEvent {

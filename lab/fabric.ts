@@ -19,8 +19,16 @@ export interface FabricOptions {
   readonly seed: number | string;
   /** What every link between a host and its switch does to frames, in both directions. */
   readonly hostLinks?: ImpairmentProperties;
+  /** Links that carry less than the topology says. */
+  readonly narrowLinks?: readonly NarrowLink[];
   /** Sees every frame at the far end of a host's link, in the direction from the host (`upwards`) or towards it. */
   readonly observe?: FrameObserver;
+}
+
+/** The MTU, bytes, of the link, or of all links, between two switches, or between a host and its switch. */
+export interface NarrowLink {
+  readonly between: readonly [string, string];
+  readonly mtuBytes: number;
 }
 
 /** @param frame only valid, and unchanged, during the call */
@@ -109,7 +117,10 @@ export class Fabric {
     };
 
     const mtus = linkMtus(topology);
-    const maxFrameBytes = { host: ETHERNET_HEADER_BYTES + mtus.host, core: ETHERNET_HEADER_BYTES + mtus.core };
+    const maxFrameBytes = (one: string, other: string, mtuBytes: number): number => {
+      const narrow = options.narrowLinks?.find(({ between }) => between.includes(one) && between.includes(other));
+      return ETHERNET_HEADER_BYTES + (narrow?.mtuBytes ?? mtuBytes);
+    };
     for (const node of topology.hosts) {
       const impair = (direction: 'up' | 'down'): FrameStage =>
         observed(
@@ -120,7 +131,7 @@ export class Fabric {
         );
       const wire = new Wire(
         scheduler,
-        { ...node.link, maxFrameBytes: maxFrameBytes.host },
+        { ...node.link, maxFrameBytes: maxFrameBytes(node.name, node.switch, mtus.host) },
         { aToB: impair('up'), bToA: impair('down') },
       );
       const gateway = topology.switches.find(({ name }) => name === node.switch)!;
@@ -141,7 +152,7 @@ export class Fabric {
     }
 
     for (const { a, b, link } of topology.links) {
-      const wire = new Wire(scheduler, { ...link, maxFrameBytes: maxFrameBytes.core });
+      const wire = new Wire(scheduler, { ...link, maxFrameBytes: maxFrameBytes(a.switch, b.switch, mtus.core) });
       attach(a, wire.a);
       attach(b, wire.b);
       addLink('core', a, b, undefined, wire.aToB);

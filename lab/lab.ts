@@ -13,7 +13,7 @@ import { traceOnDevice } from '../switch/admin/trace-request.ts';
 import type { Device } from '../switch/device.ts';
 import { type P4RuntimeServer, startP4RuntimeServer } from '../switch/server/p4runtime-server.ts';
 import type { HostNode, Topology } from '../topologies/types.ts';
-import { Fabric } from './fabric.ts';
+import { Fabric, type NarrowLink } from './fabric.ts';
 import { type Snapshot, wireCounts } from './figures.ts';
 import { readFabricProgram } from './p4-program.ts';
 
@@ -22,6 +22,8 @@ export interface LabOptions {
   readonly seed: number | string;
   /** Of the frames on every host link, in each direction. Default 0. */
   readonly lossPercent?: number;
+  /** Links that carry less than the topology says. */
+  readonly narrowLinks?: readonly NarrowLink[];
   /** `host:port` of the REST API. Default 127.0.0.1 and any free port. */
   readonly restAddress?: string;
   /** Everything that is stored goes below it; made if missing, left for its owner to remove. */
@@ -72,11 +74,11 @@ export class Lab {
   private stopping: Promise<void> | undefined;
 
   constructor(options: LabOptions) {
-    const { topology, seed, lossPercent = 0 } = options;
+    const { topology, seed, lossPercent = 0, narrowLinks = [] } = options;
     this.options = options;
     this.random = createRandom(`lab/${seed}`);
     this.logger = options.logger ?? createLogger();
-    this.fabric = new Fabric(topology, this.scheduler, { seed, hostLinks: { loss: lossPercent / 100 } });
+    this.fabric = new Fabric(topology, this.scheduler, { seed, narrowLinks, hostLinks: { loss: lossPercent / 100 } });
   }
 
   /** Base URL of the REST API. */

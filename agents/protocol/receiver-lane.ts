@@ -15,10 +15,11 @@ import { isOfStripe, type StreamLayout, type Stripe, stripeBlockFrom } from './l
 import type { Rejection } from './rejections.ts';
 import { ResponseTime } from './response-time.ts';
 import type { StreamAssembly } from './stream-assembly.ts';
-import { HeaderTemplate, MAX_NEED, type PayloadIdentity } from './transfer.ts';
+import { HeaderTemplate, MAX_NEED, type PayloadIdentity, probeWaitUs } from './transfer.ts';
 
-/** Probes that are answered at a time. */
+/** Probes that are answered at a time, and how long an answer waits at most, whatever the probe says. */
 const MAX_PROBES = 16;
+const LONGEST_PROBE_WAIT_US = 1_000_000;
 
 /** Who sends a stripe, and under which label. */
 export interface StripeSource {
@@ -75,6 +76,8 @@ export class ReceiverLane {
   private readonly idleTimeoutUs: number;
   private readonly onEnd: (reason: StreamEnd) => void;
   private readonly outgoing: FabricHeader[] = [];
+  /** By this the sender of probes tells receivers apart. */
+  private readonly number: number;
   /** To probes, in the order of their times. */
   private readonly answers: { readonly dueUs: number; readonly header: FabricHeader }[] = [];
   /** The stripe's blocks below this have been sent in full, as far as packets have told. */
@@ -96,6 +99,7 @@ export class ReceiverLane {
     this.assembly = assembly;
     this.counters = counters;
     this.response = new ResponseTime(source.rttUs, eliminationUs, random);
+    this.number = random.fork('probes').uint32();
     this.asks = new AskSchedule(this.response, options.idleTimeoutUs);
     this.idleTimeoutUs = options.idleTimeoutUs;
     this.silentAtUs = nowUs + options.startTimeoutUs;
@@ -188,14 +192,15 @@ export class ReceiverLane {
     this.sayDone();
   }
 
-  /** Answers after a short random time. Probes come before the stream, which may begin as late as without them. */
+  /** Answers after its part of the time that the probe gives. Probes come before the stream, which may begin as late as without them. */
   private handleProbe(nowUs: number, { epoch, block }: FabricPacket): void {
     this.counters.probePackets++;
     this.silentAtUs = Math.max(this.silentAtUs, nowUs + this.idleTimeoutUs);
     if (this.answers.length >= MAX_PROBES) return;
-    const header = this.headers.forEpoch(FABRIC_TYPE_PROBE, epoch, { block, need: 1 });
+    const header = this.headers.forEpoch(FABRIC_TYPE_PROBE, epoch, { block: this.number, need: 1 });
+    const waitUs = Math.min(probeWaitUs(block, this.number), LONGEST_PROBE_WAIT_US);
     // In the order of their probes, whatever the delays.
-    const dueUs = Math.max(nowUs + this.response.probeDelayUs(), this.answers.at(-1)?.dueUs ?? 0);
+    const dueUs = Math.max(nowUs + waitUs, this.answers.at(-1)?.dueUs ?? 0);
     this.answers.push({ dueUs, header });
   }
 

@@ -60,6 +60,13 @@ export function countRejection(counters: RejectionCounters, why: Rejection | Fab
   counters[COUNTERS[why in FAULTS ? FAULTS[why as FabricFault] : (why as Rejection)]]++;
 }
 
+/** What two parts of one sender have counted. */
+export function sumOfRejections(a: RejectionCounters, b: RejectionCounters): RejectionCounters {
+  const sum = noRejections();
+  for (const name of Object.keys(sum) as (keyof RejectionCounters)[]) sum[name] = a[name] + b[name];
+  return sum;
+}
+
 /** The counters as a status message has them. */
 export function rejectionFields(counters: RejectionCounters): Record<keyof RejectionCounters, bigint> {
   return {

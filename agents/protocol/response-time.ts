@@ -84,11 +84,6 @@ export class ResponseTime {
     return Math.min(base * Math.max(this.backOff, growth), LONGEST_RETRY_US) * (1 + this.random.float() / 4);
   }
 
-  /** Of an answer to a probe, so that those of many receivers do not meet. */
-  probeDelayUs(): number {
-    return Math.floor(this.askWindowUs * this.random.float());
-  }
-
   /**
    * From a repair symbol to the moment when the rest of its answer has arrived or been lost. Repairs may alternate with new data, and
    * gaps vary: three gaps per symbol.

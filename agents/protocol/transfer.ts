@@ -20,6 +20,16 @@ export interface TransferIdentity extends PayloadIdentity {
 /** Needs above this are read by unicast: a receiver does not ask for more, a sender does not answer more. */
 export const MAX_NEED = 16;
 
+/**
+ * How long a receiver waits before it answers a probe, so that the answers of many do not meet, and the sender knows how much of an answer's time
+ * that was.
+ * @param windowUs what the probe says
+ * @param number   the receiver's own, 32 bits at random; the answer says it
+ */
+export function probeWaitUs(windowUs: number, number: number): number {
+  return Math.floor((windowUs * number) / 2 ** 32);
+}
+
 /** Makes and recognises the headers of one transfer. */
 export class HeaderTemplate {
   private readonly template: FabricHeader;

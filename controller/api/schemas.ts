@@ -211,6 +211,9 @@ export const transferView = record({
   receivers: count,
   complete: count,
   payloadBytes: count,
+  segmentBytes: nullable(count),
+  pathSegmentBytes: nullable(count),
+  error: nullable(record({ code: text, message: text, where: text, remedy: text })),
   sender: counters,
   receiverTotals: counters,
 });

@@ -56,7 +56,8 @@ export function rolloutText(rollout: RolloutView): string {
     ...rollout.transfers.map(
       (transfer) =>
         `  transfer ${transfer.label} (${transfer.base === null ? 'full image' : `delta from ${transfer.base}`}, ` +
-        `${bytes(transfer.payloadBytes)} from ${transfer.source}): ${transfer.state}, ${transfer.complete} of ${transfer.receivers} complete`,
+        `${bytes(transfer.payloadBytes)} from ${transfer.source}): ${transfer.state}, ${transfer.complete} of ${transfer.receivers} complete` +
+        (transfer.error === null ? '' : `; ${transfer.error.code}: ${transfer.error.message}`),
     ),
     ...failed.map((server) => `  ${server.name}: ${server.error}`),
     ...(error === null ? [] : [`  ${error}`]),

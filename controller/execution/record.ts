@@ -1,5 +1,6 @@
 import { hasEnded, type Rollout, type TransferPhase, verifiedCount } from '../rollout/types.ts';
 import type { Plan, RolloutView, TransferView } from '../service.ts';
+import { NO_TOTALS, type Totals } from './transfer-counters.ts';
 
 /** What the database keeps of a rollout, beside its events. */
 export interface RolloutRecord {
@@ -10,13 +11,6 @@ export interface RolloutRecord {
   /** By label, as JSON keys are text. */
   readonly counters: Readonly<Record<string, Totals>>;
 }
-
-export interface Totals {
-  readonly sender: Record<string, number>;
-  readonly receiverTotals: Record<string, number>;
-}
-
-const NO_TOTALS: Totals = { sender: {}, receiverTotals: {} };
 
 export function rolloutView({ rollout, plan, startedAt, endedAt, counters }: RolloutRecord): RolloutView {
   return {
@@ -69,7 +63,9 @@ export function transferViews(rollout: Rollout, counters: RolloutRecord['counter
       state: phaseView(transfer.phase),
       ...members(transfer.receive),
       payloadBytes: transfer.payloadBytes,
-      ...(counters[transfer.label] ?? NO_TOTALS),
+      segmentBytes: transfer.segmentBytes,
+      ...NO_TOTALS,
+      ...counters[transfer.label],
     }),
   );
   const lanes = rollout.lanes
@@ -80,7 +76,9 @@ export function transferViews(rollout: Rollout, counters: RolloutRecord['counter
         state: hasEnded(rollout) ? 'closed' : 'sending',
         ...members(lane.label),
         payloadBytes: lane.payloadBytes,
-        ...(counters[lane.label] ?? NO_TOTALS),
+        segmentBytes: null,
+        ...NO_TOTALS,
+        ...counters[lane.label],
       }),
     )
     .filter((view) => view.receivers > 0);

@@ -130,17 +130,20 @@ export class RolloutRunner {
     const counters = this.counters.get(label) ?? new TransferCounters();
     this.counters.set(label, counters);
     const error = status.error?.message ?? 'it did not say why';
-    if (this.current.transfers.find((transfer) => transfer.label === label)?.tree.source === agent) {
-      if (status.sender !== undefined) counters.fromSender(status.sender);
+    const transfer = this.current.transfers.find((each) => each.label === label);
+    if (transfer?.tree.source === agent) {
+      counters.fromSender(status);
       this.sent.set(label, Number(status.bytesDone));
       if (state === TransferState.SENT) {
         this.applyRates(this.context.rates.reweigh(label, REPAIRING_WEIGHT));
         this.handle({ type: 'sender', label, phase: 'sent' });
       }
       if (state === TransferState.CLOSED) this.handle({ type: 'sender', label, phase: 'closed' });
-      else if (state === TransferState.FAILED && status.pathSegmentBytes > 0)
-        this.handle({ type: 'too-narrow', label, segmentBytes: status.pathSegmentBytes });
-      else if (state === TransferState.FAILED) this.handle({ type: 'sender-failed', label, error });
+      else if (state === TransferState.FAILED) {
+        const { pathSegmentBytes: segmentBytes } = status;
+        const isNarrow = segmentBytes > 0 && segmentBytes < transfer.segmentBytes;
+        this.handle(isNarrow ? { type: 'too-narrow', label, segmentBytes } : { type: 'sender-failed', label, error });
+      }
       return;
     }
     if (status.receiver !== undefined) {

@@ -13,8 +13,6 @@ const REQUEST_TIMEOUT_US = 10_000_000;
 /** To agree to receive, a server may have to hash its base, or what an earlier run has left. */
 const HASHING_BYTES_PER_SECOND = 100e6;
 const MAX_HOLDERS = 4;
-/** Of more receivers than this the answers to probes would be a crowd; those of a part say the same. */
-const MAX_PROBE_ANSWERS = 64;
 
 export interface SendOptions {
   /** Payload bits per second. */
@@ -100,7 +98,7 @@ export class TransferRequests {
           stripeIndex: stripe.index,
           stripeCount: stripe.count,
           expectedLossPpm: losses.expectedPpm(tree.receivers),
-          probeReceivers: Math.min(options.receivers, MAX_PROBE_ANSWERS),
+          probeReceivers: options.receivers,
         },
       },
       REQUEST_TIMEOUT_US,

@@ -228,6 +228,8 @@ export interface SenderCounters {
   packetsRejected: bigint;
   parityAheadPackets: bigint;
   rttUs: number;
+  probePackets: bigint;
+  probeAnswers: bigint;
   donesIgnored: bigint;
   rejectedLength: bigint;
   rejectedVersion: bigint;
@@ -255,6 +257,7 @@ export interface ReceiverCounters {
   unicastRequests: bigint;
   reportsSent: bigint;
   rttUs: number;
+  probePackets: bigint;
   syncPackets: bigint;
   packetsLate: bigint;
   rejectedLength: bigint;

@@ -249,7 +249,8 @@ message TransferStatus {
   AgentError error = 4;
   SenderCounters sender = 5;
   ReceiverCounters receiver = 6;
-  // Of a sender that has failed because its packets do not pass: the largest segment size that reached every receiver.
+  // Of a sender: the largest segment size, up to the transfer's, that its probes brought to every receiver; 0 before that is known. If it is
+  // smaller than the transfer's, the sender has failed for that.
   uint32 path_segment_bytes = 7;
 }
 
@@ -267,8 +268,11 @@ message SenderCounters {
   uint64 packets_rejected = 10;
   // Parity symbols sent before anybody asked; among repair_packets.
   uint64 parity_ahead_packets = 11;
-  // Measured by probes and NACKs; 0 before that.
+  // To the farthest receiver and back, measured by probes; 0 before that.
   uint32 rtt_us = 12;
+  // Probes sent, and answers to them by all receivers.
+  uint64 probe_packets = 13;
+  uint64 probe_answers = 14;
   // DONEs that nobody waited for, or not any more.
   uint64 dones_ignored = 20;
   // Of packets_rejected, by the first check that they did not pass.
@@ -300,6 +304,7 @@ message ReceiverCounters {
   uint64 reports_sent = 13;
   // Measured from NACK to repair; the estimate before that.
   uint32 rtt_us = 14;
+  uint64 probe_packets = 18;
   uint64 sync_packets = 19;
   // Well-formed ones after the stream had ended for this receiver.
   uint64 packets_late = 20;
