@@ -7,6 +7,7 @@ import type { Program } from './bmv2/program.ts';
 import { type CompileOptions, compileProgram } from './compile/compile-program.ts';
 import type { DeviceControl, LoadableProgram, ProgramControl } from './control.ts';
 import type { Frame } from './ports/port.ts';
+import { FrameMemory } from './runtime/frames.ts';
 import { PortStates } from './runtime/port-states.ts';
 import {
   type Factories,
@@ -56,6 +57,14 @@ export interface TraceFilter {
   readonly port?: number;
 }
 
+/** A frame that came while another was processed. */
+interface Waiting {
+  readonly port: number;
+  readonly memory: FrameMemory;
+  readonly start: number;
+  readonly end: number;
+}
+
 interface Watcher {
   readonly port: number | undefined;
   left: number;
@@ -86,6 +95,8 @@ export class Device implements DeviceControl {
   };
   /** Called with every frame that leaves by another port than the CPU's; the frame is the callee's. */
   onTransmit: ((port: number, frame: Frame) => void) | undefined;
+  /** In place of {@link onTransmit}, where many frames leave: no object is made for each. */
+  onTransmitAt: ((port: number, memory: FrameMemory, start: number, end: number) => void) | undefined;
   onCpuFrame: ((frame: Frame) => void) | undefined;
   private running: RunningProgram | undefined;
   private readonly clock: Clock;
@@ -93,7 +104,7 @@ export class Device implements DeviceControl {
   private readonly surroundings: Surroundings;
   private readonly compileOptions: CompileOptions;
   private busy = false;
-  private readonly backlog: { readonly port: number; readonly frame: Frame }[] = [];
+  private readonly backlog: Waiting[] = [];
   private nextReportUs = 0;
   private readonly watchers: Watcher[] = [];
   private readonly ports = new PortStates();
@@ -110,7 +121,7 @@ export class Device implements DeviceControl {
       statistics: this.statistics,
       ports: this.ports,
       queueDepth: options.queueDepth ?? (() => 0),
-      transmit: (port, frame) => this.transmit(port, frame),
+      transmit: (port, memory, start, end) => this.transmit(port, memory, start, end),
       log: (message) => this.logger?.info({ device: String(this.deviceId) }, message),
     };
   }
@@ -145,8 +156,13 @@ export class Device implements DeviceControl {
    * What is transmitted may be a view of the same memory; besides that, nothing refers to it afterwards.
    */
   receive(port: number, frame: Frame): void {
+    this.receiveAt(port, new FrameMemory(frame), 0, frame.length);
+  }
+
+  /** The same for frames of which many lie in one memory. */
+  receiveAt(port: number, memory: FrameMemory, start: number, end: number): void {
     if (this.busy) {
-      if (this.backlog.length < BACKLOG_LIMIT) this.backlog.push({ port, frame });
+      if (this.backlog.length < BACKLOG_LIMIT) this.backlog.push({ port, memory, start, end });
       else {
         this.statistics.received++;
         this.statistics.dropped++;
@@ -155,7 +171,7 @@ export class Device implements DeviceControl {
     }
     this.busy = true;
     try {
-      this.process(port, frame);
+      this.process(port, memory, start, end);
       if (this.backlog.length > 0) this.processBacklog();
     } finally {
       this.busy = false;
@@ -237,28 +253,29 @@ export class Device implements DeviceControl {
 
   private processBacklog(): void {
     for (let next = this.backlog.shift(); next !== undefined; next = this.backlog.shift())
-      this.process(next.port, next.frame);
+      this.process(next.port, next.memory, next.start, next.end);
   }
 
-  private process(port: number, frame: Frame): void {
+  private process(port: number, memory: FrameMemory, start: number, end: number): void {
     this.statistics.received++;
     if (this.running === undefined) {
       this.statistics.dropped++;
       return;
     }
-    if (this.watchers.length > 0 && this.tracedFor(this.running, port, frame)) return;
+    if (this.watchers.length > 0 && this.tracedFor(this.running, port, memory.frame(start, end))) return;
     try {
-      this.running.receive(port, frame);
+      this.running.receive(port, memory, start, end);
     } catch (error) {
       this.reportFault(port, error);
     }
   }
 
-  private transmit(port: number, frame: Frame): void {
+  private transmit(port: number, memory: FrameMemory, start: number, end: number): void {
     this.statistics.transmitted++;
-    // Controllers take their time: the frame may be a view of memory that belongs to a port.
-    if (port === this.cpuPort) this.onCpuFrame?.(frame.slice());
-    else this.onTransmit?.(port, frame);
+    // Controllers take their time: the frame may lie in memory that belongs to a port.
+    if (port === this.cpuPort) this.onCpuFrame?.(memory.bytes.slice(start, end));
+    else if (this.onTransmitAt !== undefined) this.onTransmitAt(port, memory, start, end);
+    else this.onTransmit?.(port, memory.frame(start, end));
   }
 
   private reportFault(port: number, error: unknown): void {

@@ -12,8 +12,8 @@ import { Impairment, type ImpairmentProperties, type ImpairmentStatistics } from
 import { InterfaceControl } from './ports/linux/interface.ts';
 import type { LinkState } from './ports/linux/link-monitor.ts';
 import { PcapFile } from './ports/pcap-file.ts';
-import type { Frame } from './ports/port.ts';
 import { PortLoop } from './ports/port-loop.ts';
+import { type FrameSink, handOver } from './runtime/frames.ts';
 import { startP4RuntimeServer } from './server/p4runtime-server.ts';
 
 export interface StandalonePort {
@@ -106,7 +106,7 @@ export async function startStandaloneSwitch(options: StandaloneSwitchOptions): P
     const scheduler = new RealScheduler();
     undo.push(() => scheduler.stop());
     const random = createRandom(options.seed);
-    const outputs = new Map<number, (frame: Frame) => void>();
+    const outputs = new Map<number, FrameSink>();
     const attachments: Attachment[] = [];
     const attachmentOf = (end: AfPacketPort): Attachment => attachments.find((each) => each.end === end)!;
     const depths = new Map<number, Attachment>();
@@ -121,10 +121,10 @@ export async function startStandaloneSwitch(options: StandaloneSwitchOptions): P
       queueDepth: (port) => depths.get(port)?.end.queueDepth() ?? 0,
       logger,
     });
-    device.onTransmit = (port, frame) => {
+    device.onTransmitAt = (port, memory, start, end) => {
       const output = outputs.get(port);
       if (output === undefined) toUnknownPorts++;
-      else output(frame);
+      else output(memory, start, end);
     };
 
     for (const { port, interfaceName, impairments } of options.ports) {
@@ -238,10 +238,10 @@ function impairmentsOf(
 }
 
 /** Interface -> impairment -> capture -> program -> capture -> impairment -> interface; what is not asked for is not there. */
-function attach(attachment: Attachment, device: Device, outputs: Map<number, (frame: Frame) => void>): void {
+function attach(attachment: Attachment, device: Device, outputs: Map<number, FrameSink>): void {
   const { port, inward, outward, captureIn, captureOut } = attachment;
-  let input = (frame: Frame): void => device.receive(port, frame);
-  let output = (frame: Frame): void => attachment.end.send(frame);
+  let input: FrameSink = (memory, start, end) => device.receiveAt(port, memory, start, end);
+  let output: FrameSink = (memory, start, end) => attachment.end.send(memory, start, end);
   if (captureIn !== undefined) input = captured(captureIn, input);
   // Impairments hold frames back: those need memory that is not the ring's.
   if (inward !== undefined) input = impaired(inward, input);
@@ -251,16 +251,16 @@ function attach(attachment: Attachment, device: Device, outputs: Map<number, (fr
   outputs.set(port, output);
 }
 
-function captured(file: PcapFile, next: (frame: Frame) => void): (frame: Frame) => void {
-  return (frame) => {
-    file.add(frame, Math.round((performance.timeOrigin + performance.now()) * 1000));
-    next(frame);
+function captured(file: PcapFile, next: FrameSink): FrameSink {
+  return (memory, start, end) => {
+    file.add(memory.frame(start, end), Math.round((performance.timeOrigin + performance.now()) * 1000));
+    next(memory, start, end);
   };
 }
 
-function impaired(impairment: Impairment, next: (frame: Frame) => void): (frame: Frame) => void {
-  return (frame) => {
-    impairment.pass(frame.slice(), next);
+function impaired(impairment: Impairment, next: FrameSink): FrameSink {
+  return (memory, start, end) => {
+    impairment.pass(memory.bytes.slice(start, end), (frame) => handOver(frame, next));
   };
 }
 

@@ -3,7 +3,7 @@ import { readFabricProgram } from '../../lab/p4-program.ts';
 import { insertEntities } from '../../lab/programming.ts';
 import { PORT_CPU } from '../../p4/build/constants.ts';
 import { Device } from '../../switch/index.ts';
-import { declareHeadroom, reuseFrames } from '../../switch/runtime/frames.ts';
+import { FrameMemory, reuseFrames } from '../../switch/runtime/frames.ts';
 import { arrivals, averageGrowth, DOWNSTREAM, entitiesOf, type Place, TURN, UPSTREAM } from './traffic.ts';
 
 export const RUNS = 9;
@@ -41,24 +41,26 @@ export function measureInProcess(place: Place, frameBytes: number): Run[] {
     clock: { nowUs: () => nowUs },
     random: createRandom('bench'),
   });
-  device.onTransmit = (port, frame) => {
+  device.onTransmitAt = (port, _memory, start, end) => {
     if (port === DOWNSTREAM) down++;
     else if (port === UPSTREAM) up++;
-    bytes += frame.length;
+    bytes += end - start;
   };
   const { bmv2Json, index } = readFabricProgram();
   insertEntities(device.load(device.compile(bmv2Json)), index, entitiesOf(place));
   const schedule = arrivals(place, frameBytes);
-  const ports = schedule.map(({ port }) => port);
-  const headers = schedule.map(({ frame }) => frame.subarray(0, HEADER_BYTES));
+  const distinct = new Map(
+    schedule.map(({ memory, start }) => [start, memory.frame(start, start + HEADER_BYTES).slice()]),
+  );
+  const starts = [...distinct.keys()];
+  const headers = [...distinct.values()];
+  const ports = Uint16Array.from(schedule, ({ port }) => port);
+  const kinds = Uint16Array.from(schedule, ({ start }) => starts.indexOf(start));
   const slotBytes = Math.ceil((HEADROOM_BYTES + frameBytes) / 16) * 16;
-  const memory = new ArrayBuffer(RING_FRAMES * slotBytes);
-  declareHeadroom(memory, HEADROOM_BYTES);
-  const ring = Array.from({ length: RING_FRAMES }, (_, slot) => {
-    const frame = new Uint8Array(memory, slot * slotBytes + slotBytes - frameBytes, frameBytes);
-    frame.set(schedule[0]!.frame);
-    return frame;
-  });
+  const ring = new FrameMemory(new Uint8Array(RING_FRAMES * slotBytes), HEADROOM_BYTES);
+  const { memory, start, end } = schedule[0]!;
+  for (let slot = 1; slot <= RING_FRAMES; slot++)
+    ring.bytes.set(memory.frame(start, end), slot * slotBytes - frameBytes);
 
   const runs: Run[] = [];
   let sent = 0;
@@ -71,10 +73,10 @@ export function measureInProcess(place: Place, frameBytes: number): Run[] {
     const started = performance.now();
     for (let i = 0; i < PACKETS_PER_RUN; i++) {
       const arrival = sent % schedule.length;
-      const frame = ring[i % RING_FRAMES]!;
-      frame.set(headers[arrival]!);
+      const frameEnd = ((i % RING_FRAMES) + 1) * slotBytes;
+      ring.bytes.set(headers[kinds[arrival]!]!, frameEnd - frameBytes);
       nowUs += US_PER_PACKET;
-      device.receive(ports[arrival]!, frame);
+      device.receiveAt(ports[arrival]!, ring, frameEnd - frameBytes, frameEnd);
       sent++;
       // As ports do when they have sent what a turn has brought: what came out has been counted.
       if (sent % TURN_FRAMES === 0) reuseFrames();

@@ -92,8 +92,8 @@ export class Load {
         continue;
       }
       for (let i = 0; i < burst; i++) {
-        const { port, frame } = schedule[now.sent++ % schedule.length]!;
-        (port === UPSTREAM ? this.up : this.down).batch.add(frame);
+        const { port, memory, start, end } = schedule[now.sent++ % schedule.length]!;
+        (port === UPSTREAM ? this.up : this.down).batch.add(memory, start, end);
       }
       this.down.batch.flush();
       this.up.batch.flush();

@@ -10,6 +10,7 @@ import {
   FABRIC_UDP_PORT,
   RECEIVER_UDP_PORT_FIRST,
 } from '../../p4/build/constants.ts';
+import { FrameMemory } from '../../switch/runtime/frames.ts';
 import type { HostNode } from '../../topologies/types.ts';
 import { encodeFabric, FABRIC_HEADER_BYTES } from '../../wire/fabric/header.ts';
 import { splitObjectId } from '../../wire/fabric/object-id.ts';
@@ -48,9 +49,12 @@ export const PLACES: readonly Place[] = [
   { name: 'last switch (pops the tag, rewrites)', upstreamIsHost: false, downstreamIsHost: true },
 ];
 
+/** A frame that comes in: where it stands. */
 export interface Arrival {
   readonly port: number;
-  readonly frame: Uint8Array;
+  readonly memory: FrameMemory;
+  readonly start: number;
+  readonly end: number;
 }
 
 /** What the controller would write to a switch at this place for the transfer, and for many others. */
@@ -95,8 +99,8 @@ export function entitiesOf(place: Place): Entity[] {
 }
 
 /**
- * One turn per block: a receiver asks, the sender answers a block that was asked for before, then new data. To be sent again and again; all frames are views
- * of one buffer. Every frame comes out once, except that the first time the first REPAIRs answer what nobody asked for.
+ * One turn per block: a receiver asks, the sender answers a block that was asked for before, then new data. To be sent again and again; all frames stand in
+ * one memory. Every frame comes out once, except that the first time the first REPAIRs answer what nobody asked for.
  */
 export function arrivals(place: Place, frameBytes: number): Arrival[] {
   const downTagged = !place.upstreamIsHost;
@@ -110,18 +114,21 @@ export function arrivals(place: Place, frameBytes: number): Arrival[] {
       fabricFrame(FABRIC_TYPE_REPAIR, block, 64, frameBytes, downTagged),
     ]).flat(),
   ];
-  const arena = new Uint8Array(frames.length * frameBytes);
-  const placed = frames.map((frame, i) => {
-    arena.set(frame, i * frameBytes);
-    return arena.subarray(i * frameBytes, (i + 1) * frameBytes);
+  const memory = new FrameMemory(new Uint8Array(frames.length * frameBytes));
+  for (const [i, frame] of frames.entries()) memory.bytes.set(frame, i * frameBytes);
+  const arrival = (port: number, i: number): Arrival => ({
+    port,
+    memory,
+    start: i * frameBytes,
+    end: (i + 1) * frameBytes,
   });
-  const firstData = placed.slice(0, data.length).map((frame) => ({ port: UPSTREAM, frame }));
+  const everyData = data.map((_, i) => arrival(UPSTREAM, i));
   return Array.from({ length: BLOCKS }, (_, turn) => {
     const repaired = (turn + BLOCKS - TURNS_TO_REPAIR) % BLOCKS;
     return [
-      { port: DOWNSTREAM, frame: placed[data.length + 2 * turn]! },
-      { port: UPSTREAM, frame: placed[data.length + 2 * repaired + 1]! },
-      ...firstData,
+      arrival(DOWNSTREAM, data.length + 2 * turn),
+      arrival(UPSTREAM, data.length + 2 * repaired + 1),
+      ...everyData,
     ];
   }).flat();
 }

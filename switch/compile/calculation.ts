@@ -5,6 +5,9 @@ import { normal, type Scope } from './expression.ts';
 import type { Layout } from './layout.ts';
 import { putField, putValue } from './put.ts';
 
+/** What the parser has left of the packet. */
+const PAYLOAD_BYTES: Code = code`start + length - parsed`;
+
 type Piece = Exclude<HashInput, { kind: 'payload' }>;
 
 /** The function that computes a calculation. Its result is a number below 2^53, or a BigInt where it has more. */
@@ -114,7 +117,7 @@ function hashOfConcatenation(calculation: Calculation, all: Concatenation, scope
 function hashOfBytes(calculation: Calculation, all: Concatenation, scope: Scope, payload: boolean): Code {
   const length = Math.ceil(all.widthBits / 8);
   const buffer = payload
-    ? code`const b = ${name('hashBuffer')}(${length} + length - parsed);`
+    ? code`const b = ${name('hashBuffer')}(${length} + ${PAYLOAD_BYTES});`
     : code`const b = ${name('hashBuffer')}(${length});`;
   return lines([buffer, ...storeBytes(all, name('b'), code`0`, scope), finish(calculation, code`${length}`, payload)]);
 }
@@ -128,7 +131,7 @@ function hashOfValidPieces(calculation: Calculation, pieces: readonly Piece[], p
     const { header } = piece.field;
     return header.metadata ? put : code`if (${scope.layout.isValid(header)}) { ${put} }`;
   });
-  const length = payload ? code`${size} + length - parsed` : code`${size}`;
+  const length = payload ? code`${size} + ${PAYLOAD_BYTES}` : code`${size}`;
   return lines([
     code`const b = ${name('hashBuffer')}(${length});`,
     code`b.fill(0, 0, ${size});`,
@@ -143,7 +146,7 @@ function finish(calculation: Calculation, length: Code, payload: boolean): Code 
   const algorithm = hashName(calculation);
   if (!payload) return code`return ${algorithm}(b, ${length});`;
   return lines([
-    code`b.set(frame.subarray(parsed), ${length});`,
-    code`return ${algorithm}(b, ${length} + length - parsed);`,
+    code`b.set(memory.bytes.subarray(parsed, start + length), ${length});`,
+    code`return ${algorithm}(b, ${length} + ${PAYLOAD_BYTES});`,
   ]);
 }

@@ -14,7 +14,7 @@ import { isPlainCall, keyLayout } from './table.ts';
 import { Tracing } from './tracing.ts';
 import { analyseUsage } from './usage.ts';
 
-/** A program as JavaScript: the text of a function of (`environment`, `library`) that returns `receive(port, frame)`. */
+/** A program as JavaScript: the text of a function of (`environment`, `library`) that returns `receive(port, memory, start, end)`. */
 export interface CompiledProgram {
   readonly source: string;
   /** Where everything stands in the packet header vector. */
@@ -55,8 +55,7 @@ export const LIBRARY_NAMES = [
   'roundRobin',
   'roundRobinConsistent',
   'allocate',
-  'grown',
-  'part',
+  'FrameMemory',
   'truncation',
   'endlessPacket',
   'assertionFailed',
@@ -135,7 +134,7 @@ function generate(program: Program, options: CompileOptions, tracing: Tracing): 
     tracing.on ? code`const { trace } = environment;` : nothing,
     code`const { ${pick(LIBRARY_NAMES)} } = library;`,
     ...objects,
-    code`let frame, length = 0, parsed = 0, parserError = 0, now = 0, turns = 0, exiting = false;`,
+    code`let memory, start = 0, length = 0, parsed = 0, out, outStart = 0, outEnd = 0, parserError = 0, now = 0, turns = 0, exiting = false;`,
     code`function registerCell(cells, i, size, words) {
 if (i >= 0 && i < size) return readWide(cells, i * words, words);
 statistics.outOfRange++;

@@ -1,19 +1,20 @@
 import type { Header, HeaderField, Program } from '../bmv2/program.ts';
 import { type ActionContext, emitPrimitive } from './action.ts';
 import { type Code, code, lines, name, nothing } from './code.ts';
-import { Concatenation, type Part, storeBytes } from './concatenation.ts';
+import { Concatenation, type Part } from './concatenation.ts';
 import type { Scope } from './expression.ts';
-import type { Layout } from './layout.ts';
+import { type Access, accesses, load, store } from './frame-bits.ts';
+import { type Layout, maskOf } from './layout.ts';
 import { putField } from './put.ts';
 
 /**
- * `deparse(frame, length, last)`: the valid headers, then the payload.
+ * `deparse(last)`: the valid headers, then the payload, left in `out` from `outStart` to `outEnd`. `last` says that nobody needs the frame afterwards.
  *
  * Nothing moves in most packets: every header stands where it was extracted and their lengths add up to what was parsed. Then only
  * fields that the program writes are stored, into the frame itself if this is its last copy. Otherwise headers are put together
- * anew; a last copy that has not grown keeps its buffer. If its headers are among those that were extracted and in that order, they
- * only move back, the last one first, and most of them stand where they belong. One that has grown keeps its buffer too if there is
- * room in front, and no header has to move back; then they move the first one first. In a new buffer the old frame is put where its payload
+ * anew; a last copy that has not grown keeps its memory. If its headers are among those that were extracted and in that order, they
+ * only move back, the last one first, and most of them stand where they belong. One that has grown keeps its memory too if there is
+ * room in front, and no header has to move back; then they move the first one first. In new memory the old frame is put where its payload
  * belongs, and headers that this has put into their place stay.
  */
 export function deparserFunctions(program: Program, context: ActionContext): Code[] {
@@ -22,7 +23,7 @@ export function deparserFunctions(program: Program, context: ActionContext): Cod
   const headers = program.deparser;
   const measure = headers.map((header) => {
     const bytes = layout.bytes(header);
-    return code`if ((v = ${layout.validityWord(header)}) !== 0) { if (v !== n + 2) { same = false; if (v < end) ordered = false; if (v > 1 && n + 2 - v > ahead) ahead = n + 2 - v; } const b = ${bytes}; n += b; end = v + b; }`;
+    return code`if ((v = ${layout.validityWord(header)}) !== 0) { if (v !== n) { same = false; if (v < end) ordered = false; if (v > 1 && n - v > ahead) ahead = n - v; } const b = ${bytes}; n += b; end = v + b; }`;
   });
   const inPlace = headers.map((header) => emitter.updateInPlace(header));
   const anew = headers.map((header) => emitter.appendAnew(header));
@@ -34,51 +35,66 @@ export function deparserFunctions(program: Program, context: ActionContext): Cod
   // A packet that comes round again has used the room in front of its frame already.
   const growInPlace = layout.usage.recirculates
     ? nothing
-    : code`if (last && ahead <= shift && (out = grown(frame, shift, length)) !== undefined) { putHeaders(out, frame, shift); return out; }`;
+    : code`if (last && ahead <= grown && grown <= memory.headroom) { outStart = start - grown; putHeaders(memory, outStart, 0); return; }`;
   const before = program.deparserPrimitives.map((primitive) => emitPrimitive(primitive, { layout }, context));
   return [
-    code`const scratch = new Uint8Array(${Math.max(1, scratchBytes)});`,
-    code`function putHeaders(target, frame, shift) {
-let n = 0, v = 0;
+    code`const scratch = new FrameMemory(new Uint8Array(${Math.max(1, scratchBytes)}));`,
+    code`function updateHeaders(view, shift) {
+let v = 0;
+${inPlace}
+}`,
+    code`function putHeaders(target, n, shift) {
+const { view } = target, from = memory.view;
+let v = 0;
 ${anew}
 }`,
-    code`function moveHeadersBack(target, frame, n) {
-const shift = n - parsed;
+    code`function moveHeadersBack(view, n) {
 let v = 0;
 ${back}
 }`,
-    code`function deparse(frame, length, last) {
-let n = 0, v = 0, end = 2, ahead = 0, same = true, ordered = true, out;
+    code`function deparse(last) {
+let n = start + 2, v = 0, end = 2, ahead = 0, same = true, ordered = true;
 ${before}
 ${measure}
-if (same && n === parsed) {
-if (last) out = frame; else { out = allocate(length); out.set(frame); }
-${inPlace}
-} else if (last && n <= parsed && ordered) {
-out = part(frame, parsed - n, length);
-moveHeadersBack(out, frame, n);
-} else if (last && n <= parsed) {
-putHeaders(scratch, frame, ${NOWHERE});
-const start = parsed - n;
-for (let i = 0; i < n; i++) frame[start + i] = scratch[i];
-out = part(frame, start, length);
+n -= 2;
+const grown = n - parsed;
+out = memory;
+outEnd = start + length;
+if (same && grown === 0) {
+outStart = start;
+if (last) { updateHeaders(memory.view, 0); return; }
+copyFrame(start, length, 0);
+updateHeaders(out.view, outStart - start);
+} else if (last && grown <= 0 && ordered) {
+outStart = start - grown;
+moveHeadersBack(memory.view, parsed);
+} else if (last && grown <= 0) {
+outStart = start - grown;
+putHeaders(scratch, 0, ${NOWHERE});
+memory.bytes.set(scratch.bytes.subarray(0, parsed - outStart), outStart);
 } else {
-const shift = n - parsed;
 ${growInPlace}
-out = allocate(length + shift);
-if (shift >= 0) out.set(frame, shift); else out.set(part(frame, -shift, length));
-putHeaders(out, frame, shift);
+if (grown < 0) copyFrame(start - grown, length + grown, 0);
+else copyFrame(start, length, grown);
+putHeaders(out, outStart, outEnd - start - length);
 }
-return out;
+}
+function copyFrame(from, bytes, room) {
+out = allocate(room + bytes);
+outStart = out.taken;
+outEnd = outStart + room + bytes;
+out.bytes.set(memory.bytes.subarray(from, from + bytes), outStart + room);
 }`,
   ];
 }
 
-/** So many single bytes are moved one by one; more in a loop. */
-const MAX_UNROLLED = 8;
 /** A shift that puts no header where it belongs. */
 const NOWHERE = -(2 ** 30);
 
+/**
+ * The statements for one header. `v` is where it was extracted, `shift` what lies between there and the same place in the memory that is written; the
+ * view of that is `view`.
+ */
 class DeparserEmitter {
   private readonly layout: Layout;
   private readonly scope: Scope;
@@ -88,35 +104,26 @@ class DeparserEmitter {
     this.scope = { layout };
   }
 
-  /** The header stands at its place in `out`: only what may have been written has to be stored. */
+  /** The header stands at its place: only what may have been written has to be stored. */
   updateInPlace(header: Header): Code {
     // One with a varbit stands there as it came, or is never at its place.
     if (header.varbit !== undefined) return nothing;
-    const base = code`v`;
-    const stores = this.storeWritten(header, name('out'), base);
+    const stores = this.storeWritten(header, name('v'));
     if (stores.length === 0) return nothing;
-    return code`if ((v = ${this.layout.validityWord(header)}) !== 0) { v -= 2; ${stores} }`;
+    return code`if ((v = ${this.layout.validityWord(header)}) !== 0) { v += shift - 2; ${stores} }`;
   }
 
-  /** Appends at `target[n]`: bytes from where it was extracted plus written fields, or all from the vector. */
+  /** Appends at `n`: bytes from where it was extracted plus written fields, or all from the vector. */
   appendAnew(header: Header): Code {
     if (header.varbit !== undefined) return this.appendVarying(header);
     const bytes = header.widthBits / 8;
     const valid = this.layout.validityWord(header);
-    const target = name('target');
-    const masks = this.writtenBits(header);
-    const kept = Array.from(masks.keys()).filter((byte) => masks[byte] !== 0xff);
-    const moves =
-      kept.length > MAX_UNROLLED
-        ? [code`for (let i = 0; i < ${bytes}; i++) target[n + i] = frame[v + i];`]
-        : kept.map((byte) => code`target[n + ${byte}] = frame[v + ${byte}];`);
+    const moves = this.moves(header, name('from'));
     const copy = moves.length === 0 ? nothing : code`if (v + shift !== n) { ${moves} }`;
-    const extracted = lines([code`v -= 2;`, copy, ...this.storeWritten(header, target, name('n'))]);
-    const fromVector = storeBytes(
-      this.concatenation(header, () => true),
-      target,
-      name('n'),
-      this.scope,
+    const extracted = lines([code`v -= 2;`, copy, ...this.storeWritten(header, name('n'))]);
+    const all = this.concatenation(header, () => true);
+    const fromVector = accesses(bytes).map(({ byte, size }) =>
+      store(name('view'), code`n + ${byte}`, size, all.at(8 * byte, 8 * size, this.scope).code),
     );
     const body = this.layout.usage.added.has(header)
       ? code`if (v > 1) { ${extracted} } else { ${fromVector} }`
@@ -124,24 +131,33 @@ class DeparserEmitter {
     return code`if ((v = ${valid}) !== 0) { ${body} n += ${bytes}; }`;
   }
 
-  /** Moves a header that was extracted to end at `target[n]`, which is in the same buffer and not in front of where it stands. */
+  /** Moves a header that was extracted to end at `n`, which is in the same memory and not in front of where it stands. */
   moveBack(header: Header): Code {
     const { layout } = this;
     const valid = layout.validityWord(header);
-    const target = name('target');
-    // Bytes go from the last to the first: source and target may overlap.
-    const move = (bytes: Code): Code =>
-      code`if (v + shift !== n) for (let i = ${bytes} - 1; i >= 0; i--) target[n + i] = frame[v + i];`;
     if (header.varbit === undefined) {
       const bytes = header.widthBits / 8;
-      const stores = this.storeWritten(header, target, name('n'));
-      return code`if ((v = ${valid}) !== 0) { v -= 2; n -= ${bytes}; ${move(code`${bytes}`)} ${stores} }`;
+      // From the last to the first: source and target may overlap.
+      const moves = this.moves(header, name('view')).reverse();
+      const move = moves.length === 0 ? nothing : code`if (v !== n) { ${moves} }`;
+      return code`if ((v = ${valid}) !== 0) { v -= 2; n -= ${bytes}; ${move} ${this.storeWritten(header, name('n'))} }`;
     }
     const bytes = layout.bytes(header);
     if (!layout.usage.rebuilt.has(header))
-      return code`if ((v = ${valid}) !== 0) { const b = ${bytes}; v -= 2; n -= b; ${move(code`b`)} }`;
-    const puts = header.fields.map((field) => putField(field, target, this.scope));
-    return code`if (${valid} !== 0) { const b = ${bytes}; n -= b; target.fill(0, n, n + b); let a = 8 * n; ${puts} }`;
+      return code`if ((v = ${valid}) !== 0) { const b = ${bytes}; v -= 2; n -= b; memory.bytes.copyWithin(n, v, v + b); }`;
+    const puts = header.fields.map((field) => putField(field, code`memory.bytes`, this.scope));
+    return code`if (${valid} !== 0) { const b = ${bytes}; n -= b; memory.bytes.fill(0, n, n + b); let a = 8 * n; ${puts} }`;
+  }
+
+  /** From `v` in one view to `n` in `view`: what is not written anyway. */
+  private moves(header: Header, from: Code): Code[] {
+    const masks = this.writtenBits(header);
+    const moved = accesses(header.widthBits / 8).filter(({ byte, size }) =>
+      masks.subarray(byte, byte + size).some((mask) => mask !== 0xff),
+    );
+    return moved.map(({ byte, size }) =>
+      store(name('view'), code`n + ${byte}`, size, load(from, code`v + ${byte}`, size)),
+    );
   }
 
   /** A header with a varbit: all from where it was extracted, or all from the vector. */
@@ -150,11 +166,11 @@ class DeparserEmitter {
     const valid = layout.validityWord(header);
     const bytes = layout.bytes(header);
     if (!layout.usage.rebuilt.has(header)) {
-      const copy = code`if (v - 2 + shift !== n) for (let i = 0; i < b; i++) target[n + i] = frame[v - 2 + i];`;
+      const copy = code`if (v - 2 + shift !== n) target.bytes.set(memory.bytes.subarray(v - 2, v - 2 + b), n);`;
       return code`if ((v = ${valid}) !== 0) { const b = ${bytes}; ${copy} n += b; }`;
     }
-    const puts = header.fields.map((field) => putField(field, name('target'), this.scope));
-    return code`if (${valid} !== 0) { const b = ${bytes}; target.fill(0, n, n + b); let a = 8 * n; ${puts} n += b; }`;
+    const puts = header.fields.map((field) => putField(field, code`target.bytes`, this.scope));
+    return code`if (${valid} !== 0) { const b = ${bytes}; target.bytes.fill(0, n, n + b); let a = 8 * n; ${puts} n += b; }`;
   }
 
   /** Fields that are not wanted, or that live nowhere (then nobody ever set them), are zero. */
@@ -181,17 +197,31 @@ class DeparserEmitter {
     return masks;
   }
 
-  private storeWritten(header: Header, target: Code, base: Code): Code[] {
-    const fields = this.concatenation(header, (field) => this.layout.usage.written.has(field));
-    const stores: Code[] = [];
-    this.writtenBits(header).forEach((mask, byte) => {
-      if (mask === 0) return;
-      const place = code`${target}[${base} + ${byte}]`;
-      const value = fields.at(8 * byte, 8, this.scope).code;
-      stores.push(
-        mask === 0xff ? code`${place} = ${value};` : code`${place} = ${place} & ${0xff & ~mask} | ${value} & ${mask};`,
-      );
-    });
-    return stores;
+  /** Stores written fields of the header that stands at `base`. */
+  private storeWritten(header: Header, base: Code): Code[] {
+    const { written } = this.layout.usage;
+    const fields = this.concatenation(header, (field) => written.has(field));
+    const masks = this.writtenBits(header);
+    const view = name('view');
+    return accesses(header.widthBits / 8)
+      .flatMap((access) => narrowed(access, masks))
+      .map(({ byte, size }) => {
+        const at = code`${base} + ${byte}`;
+        const value = fields.at(8 * byte, 8 * size, this.scope).code;
+        const mask = masks.subarray(byte, byte + size).reduce((all, bits) => all * 256 + bits, 0);
+        const rest = maskOf(8 * size) - mask;
+        if (rest === 0) return store(view, at, size, value);
+        return store(view, at, size, code`${load(view, at, size)} & ${rest} | ${value} & ${mask}`);
+      });
   }
+}
+
+/** What of an access is needed to reach all bits of the masks, which are those of a header's bytes. */
+function narrowed(access: Access, masks: Uint8Array): Access[] {
+  const { byte, size } = access;
+  if (masks.subarray(byte, byte + size).every((mask) => mask === 0)) return [];
+  if (size === 1) return [access];
+  const half = size === 4 ? 2 : 1;
+  const halves = [byte, byte + half].flatMap((at) => narrowed({ byte: at, size: half }, masks));
+  return halves.length === 1 ? halves : [access];
 }

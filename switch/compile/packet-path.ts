@@ -62,8 +62,9 @@ class PathEmitter {
     const { fields, again } = this;
     const begin = code`phv.fill(0);
 turns = 0;
-frame = frame_;
-length = frame.length;
+memory = memory_;
+start = start_;
+length = end - start_;
 now = clock.nowUs();
 ${fields.set('ingressPort', code`port`)}
 ${fields.set('packetLength', code`length`)}
@@ -73,7 +74,7 @@ ${fields.set('ingressTimestamp', code`now`)}`;
       ? [
           code`let origin = 0, sole = true;`,
           code`const jobs = [];`,
-          code`function receive(port, frame_) {
+          code`function receive(port, memory_, start_, end) {
 ${begin}
 jobs.length = 0;
 origin = port;
@@ -85,7 +86,7 @@ if (jobs.length > 0) runJobs();
           this.runJobs(),
           this.keeping(),
         ]
-      : [code`function receive(port, frame_) {\n${begin}\n${this.ingressPass()}\n}`];
+      : [code`function receive(port, memory_, start_, end) {\n${begin}\n${this.ingressPass()}\n}`];
     return [
       code`const saved = new Uint32Array(phv.length);`,
       ...receive,
@@ -101,11 +102,11 @@ if (jobs.length > 0) runJobs();
     const { fields, program, layout } = this;
     const { requests } = layout;
     const group = fields.get('multicastGroup');
-    const start = this.again ? code`origin` : code`port`;
-    const parse = code`${this.tracing.tell(name('ingress'), start, code`frame`)}
+    const from = this.again ? code`origin` : code`port`;
+    const parse = code`${this.tracing.tell(name('ingress'), from, code`memory.bytes.subarray(start, start + length)`)}
 parserError = ${program.errors.noError};
-parse(frame, length);
-${this.tracing.tell(name('parsed'), code`parsed`, code`parserError`)}
+parse(memory.view, start, start + length);
+${this.tracing.tell(name('parsed'), code`parsed - start`, code`parserError`)}
 ${fields.set('parserError', code`parserError`)}
 ${verification(program, layout, fields)}`;
     return lines([
@@ -170,8 +171,7 @@ send(ports[i], i === count - 1);
     const truncate =
       requests.truncate === undefined
         ? nothing
-        : code`const t = ${phv(requests.truncate)}; if (t !== 0 && t - 1 < out.length) out = part(out, 0, t - 1);`;
-    const out = requests.truncate === undefined ? code`const` : code`let`;
+        : code`const t = ${phv(requests.truncate)}; if (t !== 0 && t - 1 < outEnd - outStart) outEnd = outStart + t - 1;`;
     return code`function send(port, last) {
 ${fields.has('priority') ? code`if (${fields.get('priority')} >= ${options.priorityQueues}) { ${this.drop(DROPPED_AT_QUEUE)} }` : nothing}
 ${queueMetadata(fields)}
@@ -185,10 +185,10 @@ ${this.tracing.tell(name('metadataAfter'), true)}
 ${requests.clone === undefined ? nothing : code`if (${phv(requests.clone)} !== 0) cloneEgress();`}
 if (${fields.get('egressSpec')} === ${options.dropPort}) { ${this.drop(DROPPED_IN_EGRESS)} }
 ${updates(program, layout)}
-${out} out = deparse(frame, length, ${last});
-${requests.recirculate === undefined ? nothing : code`if (${phv(requests.recirculate)} !== 0) { recirculate(out); return; }`}
+deparse(${last});
+${requests.recirculate === undefined ? nothing : code`if (${phv(requests.recirculate)} !== 0) { recirculate(); return; }`}
 ${truncate}
-transmit(port, out);
+transmit(port, out, outStart, outEnd);
 }`;
   }
 
@@ -207,7 +207,7 @@ const original = phv.slice(), parsed_ = parsed;
 phv.fill(0);
 ${this.setLength(code`length`)}
 ${this.fields.set('ingressPort', code`origin`)}
-parse(frame, length);
+parse(memory.view, start, start + length);
 ${fill(this.layout.metadataWords)}
 keep(list, original);
 ${this.fields.set('instanceType', code`${INSTANCE_INGRESS_CLONE}`)}
@@ -238,7 +238,7 @@ ${this.clearRequests()}
 keep(list, original);
 ${this.fields.set('instanceType', code`${INSTANCE_EGRESS_CLONE}`)}
 sole = false;
-jobs.push({ session, frame, length, parsed, origin, phv: phv.slice() });
+jobs.push({ session, memory, start, length, parsed, origin, phv: phv.slice() });
 phv.set(original);
 }`;
   }
@@ -264,26 +264,26 @@ const original = phv.slice(), list = ${phv(this.layout.requests.resubmit!)};
 phv.fill(0);
 keep(list, original);
 ${this.fields.set('instanceType', code`${INSTANCE_RESUBMITTED}`)}
-${this.restart(code`frame`, code`length`)}
+${this.restart(code`memory`, code`start`, code`length`)}
 }`;
   }
 
   private recirculate(): Code {
-    return code`function recirculate(out) {
-${this.tracing.tell(name('recirculate'), code`out.length`)}
+    return code`function recirculate() {
+${this.tracing.tell(name('recirculate'), code`outEnd - outStart`)}
 const original = phv.slice(), list = ${phv(this.layout.requests.recirculate!)};
 phv.fill(0);
 keep(list, original);
 ${this.fields.set('instanceType', code`${INSTANCE_RECIRCULATED}`)}
-${this.restart(code`out`, code`out.length`)}
+${this.restart(code`out`, code`outStart`, code`outEnd - outStart`)}
 }`;
   }
 
-  private restart(frame: Code, length: Code): Code {
+  private restart(memory: Code, start: Code, length: Code): Code {
     return lines([
       this.fields.set('packetLength', length),
       this.setLength(length),
-      code`jobs.push({ session: undefined, frame: ${frame}, length: ${length}, parsed: 0, origin, phv: phv.slice() });`,
+      code`jobs.push({ session: undefined, memory: ${memory}, start: ${start}, length: ${length}, parsed: 0, origin, phv: phv.slice() });`,
     ]);
   }
 
@@ -295,7 +295,7 @@ ${this.restart(code`out`, code`out.length`)}
 for (let passes = 1; jobs.length > 0; passes++) {
 if (passes > ${MAX_PASSES}) endlessPacket();
 const job = jobs.shift();
-({ frame, length, parsed, origin } = job);
+({ memory, start, length, parsed, origin } = job);
 phv.set(job.phv);
 ${clones} ingressPass();
 }

@@ -12,7 +12,7 @@ import { type ActionContext, emitPrimitive, invalidateRivals } from './action.ts
 import { type Code, code, comment, joined, lines, list, name, nothing } from './code.ts';
 import { type Graph, structured } from './control-flow.ts';
 import { condition, number, type Scope, unsignedBits } from './expression.ts';
-import { frameBits } from './frame-bits.ts';
+import { accesses, frameBits, load, slice } from './frame-bits.ts';
 import { phv, wordCount } from './layout.ts';
 import { rangeOf } from './ranges.ts';
 import { keyLayout, keyWords } from './table.ts';
@@ -22,17 +22,20 @@ const MAX_STATES = 4096;
 
 /**
  * Where the parser stands: a number of bytes after the frame's start where every path to a state consumes the same, otherwise after
- * the variable `p`.
+ * the variable `p`. Both are places in the memory.
  */
 interface Cursor {
   readonly variable: boolean;
   readonly offset: number;
 }
 
-/** `parse(frame, length)`: fills the vector, sets `parsed` and `parserError`. Errors end it but do not drop the packet. */
+/**
+ * `parse(view, start, end)`: fills the vector from the frame that stands there, sets `parsed` (where it has stopped) and `parserError`. Errors end it
+ * but do not drop the packet.
+ */
 export function parserFunction(program: Program, context: ActionContext): Code {
   const { parser } = program;
-  if (parser.initial === undefined) return code`function parse(frame, length) { parsed = 0; }`;
+  if (parser.initial === undefined) return code`function parse(view, start) { parsed = start; }`;
   const emitter = new ParserEmitter(program, context, fixedOffsets(parser));
   const graph: Graph<ParserState> = {
     entry: parser.initial,
@@ -42,8 +45,8 @@ export function parserFunction(program: Program, context: ActionContext): Code {
     end: code`return;`,
     turn: code`if (++turns > ${MAX_STATES}) { parsed = p; parserError = ${program.errors.parserTimeout}; return; }`,
   };
-  return code`function parse(frame, length) {
-let p = 0, turns = 0;
+  return code`function parse(view, start, end) {
+let p = start, w = 0, turns = 0;
 ${structured(graph, context.labels)}
 }`;
 }
@@ -140,8 +143,8 @@ class ParserEmitter {
 
   private position(cursor: Cursor, more: number): Code {
     const offset = cursor.offset + more;
-    if (!cursor.variable) return code`${offset}`;
-    return offset === 0 ? name('p') : code`p + ${offset}`;
+    const base = name(cursor.variable ? 'p' : 'start');
+    return offset === 0 ? base : code`${base} + ${offset}`;
   }
 
   private get scope(): Scope {
@@ -155,7 +158,7 @@ class ParserEmitter {
   private frameBits(start: number, width: number, after = false) {
     const cursor = this.cursor;
     const at = (byte: number): Code => (after ? code`${this.position(cursor, byte)} + m` : this.position(cursor, byte));
-    return frameBits(name('frame'), at, start, width);
+    return frameBits(at, start, width);
   }
 
   private fail(error: Code): Code {
@@ -165,7 +168,7 @@ class ParserEmitter {
   private require(bytes: number): Code {
     if (bytes === 0) return nothing;
     const error = code`${this.program.errors.packetTooShort}`;
-    return code`if (length < ${this.position(this.cursor, bytes)}) ${this.fail(error)}`;
+    return code`if (end < ${this.position(this.cursor, bytes)}) ${this.fail(error)}`;
   }
 
   private requireLookahead(values: readonly (DataExpression | BooleanExpression)[]): Code {
@@ -234,7 +237,7 @@ class ParserEmitter {
       this.requireLookahead([lengthBits]),
       code`const m = ${number(lengthBits, this.scope)} / 8;`,
       code`if (m % 1 !== 0) ${this.fail(code`${parserInvalidArgument}`)}`,
-      code`if (m < 0 || length - (${this.position(this.cursor, fixed)}) < m) ${this.fail(code`${packetTooShort}`)}`,
+      code`if (m < 0 || end - (${this.position(this.cursor, fixed)}) < m) ${this.fail(code`${packetTooShort}`)}`,
       code`if (m > ${most}) ${this.fail(code`${headerTooShort}`)}`,
     ]);
   }
@@ -244,26 +247,50 @@ class ParserEmitter {
     const { layout } = this.context;
     const { varbit } = header;
     const valid = code`${layout.validityWord(header)} = ${layout.usage.rebuilt.has(header) ? code`1` : this.position(this.cursor, 2)};`;
-    const stores = header.fields
-      .filter((field) => layout.isLive(field) && field !== varbit)
-      .flatMap((field) => {
-        const after = varbit !== undefined && header.fields.indexOf(field) > header.fields.indexOf(varbit);
-        return Array.from({ length: wordCount(field.widthBits) }, (_, word) => {
-          const part = Math.min(32, field.widthBits - 32 * word);
-          const start = field.offsetBits + field.widthBits - 32 * word - part;
-          return code`${phv(layout.place(field) + word)} = ${this.frameBits(start, part, after).code};`;
-        });
-      });
+    const stores = this.extraction(header);
     const variable =
       varbit === undefined
         ? []
         : [
             code`${layout.word(varbit.length!)} = 8 * m;`,
             layout.isLive(varbit)
-              ? code`${name('loadVarbit')}(phv, ${layout.place(varbit)}, ${wordCount(varbit.widthBits)}, frame, 8 * (${this.position(this.cursor, 0)}) + ${varbit.offsetBits}, 8 * m);`
+              ? code`${name('loadVarbit')}(phv, ${layout.place(varbit)}, ${wordCount(varbit.widthBits)}, memory.bytes, 8 * (${this.position(this.cursor, 0)}) + ${varbit.offsetBits}, 8 * m);`
               : nothing,
           ];
     return lines([valid, ...invalidateRivals(header, layout), ...stores, ...variable]);
+  }
+
+  /** Live fields from where they stand to the vector; what several of them share is loaded once. */
+  private extraction(header: Header): Code[] {
+    const { layout } = this.context;
+    const { varbit } = header;
+    const behind = varbit === undefined ? header.fields.length : header.fields.indexOf(varbit);
+    const pieces = header.fields.flatMap((field, i) => {
+      if (!layout.isLive(field) || field === varbit) return [];
+      return Array.from({ length: wordCount(field.widthBits) }, (_, word) => {
+        const end = field.offsetBits + field.widthBits - 32 * word;
+        const start = Math.max(field.offsetBits, end - 32);
+        return { target: phv(layout.place(field) + word), start, end, after: i > behind };
+      });
+    });
+    const shared = accesses(header.widthBits / 8).flatMap(({ byte, size }) => {
+      const inside = pieces.filter(
+        ({ start, end, after }) => !after && start >= 8 * byte && end <= 8 * (byte + size) && end - start < 8 * size,
+      );
+      return inside.length > 1 ? [{ byte, size, inside }] : [];
+    });
+    const alone = pieces.filter((piece) => !shared.some(({ inside }) => inside.includes(piece)));
+    return [
+      ...alone.map(
+        ({ target, start, end, after }) => code`${target} = ${this.frameBits(start, end - start, after).code};`,
+      ),
+      ...shared.map(({ byte, size, inside }) => {
+        const stores = inside.map(
+          ({ target, start, end }) => code`${target} = ${slice(name('w'), 8 * size, 8 * byte, start, end)};`,
+        );
+        return lines([code`w = ${load(name('view'), this.position(this.cursor, byte), size)};`, ...stores]);
+      }),
+    ];
   }
 
   private advance(bits: DataExpression): Code {
@@ -281,7 +308,7 @@ class ParserEmitter {
     const code_ = code`${check}
 { const n = ${number(bits, this.scope)};
 if (n % 8 !== 0) ${invalid}
-if (length - (${position}) < n / 8 || n < 0) ${short}
+if (end - (${position}) < n / 8 || n < 0) ${short}
 p = ${position} + n / 8; }`;
     this.cursor = { variable: true, offset: 0 };
     return code_;

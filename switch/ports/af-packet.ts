@@ -1,6 +1,7 @@
 import { DdfError } from '../../base/errors.ts';
 import { SO_ERROR, SO_RCVBUF, SO_RCVBUFFORCE, SO_SNDBUF, SO_SNDBUFFORCE, SOL_SOCKET } from '../../base/linux/abi.ts';
 import type { Libc } from '../../base/linux/libc.ts';
+import type { FrameMemory, FrameSink } from '../runtime/frames.ts';
 import {
   ETH_P_ALL,
   PACKET_ADD_MEMBERSHIP,
@@ -20,7 +21,6 @@ import { bindPacketSocket, openPacketSocket, setOption } from './linux/packet-so
 import { ReceiveRing } from './linux/receive-ring.ts';
 import { type KnownMemory, SendBatch } from './linux/send-batch.ts';
 import { systemError } from './linux/system-error.ts';
-import type { Frame, Port } from './port.ts';
 
 /** Cumulative; bytes are frame lengths without FCS. */
 export interface AfPacketStatistics {
@@ -50,13 +50,14 @@ const QUEUED_FRAME_OVERHEAD_BYTES = 1024;
  * Frames that it hands out lie in the ring and are good until `release`; whoever keeps one longer copies it. Frames that it is given must stay as they
  * are until `flush`. A PortLoop calls both.
  */
-export class AfPacketPort implements Port {
+export class AfPacketPort {
   readonly interfaceName: string;
   readonly interfaceIndex: number;
   readonly mtuBytes: number;
   /** Becomes readable when frames arrive. */
   readonly fd: number;
-  onFrame: ((frame: Frame) => void) | undefined;
+  /** Called with each frame that arrives. */
+  onFrame: FrameSink | undefined;
   /** Called when the first frame waits for {@link flush}. */
   onWaiting: (() => void) | undefined;
   private readonly libc: Libc;
@@ -126,10 +127,10 @@ export class AfPacketPort implements Port {
     this.batch.removeKnownMemory(memory);
   }
 
-  send(frame: Frame): void {
+  send(memory: FrameMemory, start: number, end: number): void {
     if (this.closed) return;
     if (this.batch.length === 0) this.onWaiting?.();
-    this.batch.add(frame);
+    this.batch.add(memory, start, end);
   }
 
   /** Frames that this program has not handed over yet and, as of the last flush, those in the interface's queue (by their bytes). */
@@ -189,10 +190,10 @@ export class AfPacketPort implements Port {
   private readonly answerWord = new Int32Array(2);
   private readonly answer = new Uint8Array(this.answerWord.buffer);
 
-  private readonly deliver = (frame: Frame): void => {
+  private readonly deliver: FrameSink = (memory, start, end) => {
     this.framesReceived++;
-    this.bytesReceived += frame.length;
-    this.onFrame?.(frame);
+    this.bytesReceived += end - start;
+    this.onFrame?.(memory, start, end);
   };
 
   private clearError(): void {

@@ -1,29 +1,66 @@
 import type { Frame } from '../ports/port.ts';
 
+/**
+ * Memory that frames lie in: its bytes, and the same for numbers of several bytes. A frame is what stands there from a `start` to before an `end`: so
+ * that none of those who hand it on need to make an object for it.
+ */
+export class FrameMemory {
+  readonly bytes: Uint8Array;
+  readonly view: DataView;
+  /**
+   * So many bytes in front of every frame belong to it, as a receive ring leaves them: whoever is handed the frame may let it grow into them, once. A
+   * frame that has grown must not be handed in again.
+   */
+  readonly headroom: number;
+  /** Where the frame starts that was allocated last. */
+  taken = 0;
+
+  constructor(bytes: Uint8Array, headroom = 0) {
+    this.bytes = bytes;
+    this.view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+    this.headroom = headroom;
+  }
+
+  /** A frame as an object of its own: a view, made without the detour of `subarray` over the species. */
+  frame(start: number, end: number): Frame {
+    const { bytes } = this;
+    if (start === 0 && end === bytes.length) return bytes;
+    return new Uint8Array(bytes.buffer, bytes.byteOffset + start, end - start);
+  }
+}
+
+/** Takes a frame from `start` to before `end`. */
+export type FrameSink = (memory: FrameMemory, start: number, end: number) => void;
+
+/** Hands over a frame that has memory of its own. */
+export function handOver(frame: Frame, sink: FrameSink): void {
+  sink(new FrameMemory(frame), 0, frame.length);
+}
+
 /** Copies of packets are carved from slabs: one allocation of the engine for many frames. */
 const SLAB_BYTES = 256 * 1024;
 const LARGE_BYTES = SLAB_BYTES / 8;
 /** More than frames of one turn fill is not kept for the next. */
 const MAX_SPARE_SLABS = 64;
 
-let slab = new Uint8Array(SLAB_BYTES);
+let slab = new FrameMemory(new Uint8Array(SLAB_BYTES));
 let used = 0;
 /** Slabs that are full of frames in use, once {@link reuseFrames} has been called; and slabs that are not in use. */
-let full: Uint8Array<ArrayBuffer>[] | undefined;
-let spare: Uint8Array<ArrayBuffer>[] = [];
+let full: FrameMemory[] | undefined;
+let spare: FrameMemory[] = [];
 
-/** A frame that nobody else has; its bytes are zero or left over. */
-export function allocate(length: number): Frame {
-  if (length > LARGE_BYTES) return new Uint8Array(length);
+/** Memory where a frame begins, at `taken`, that nobody else has; its bytes are zero or left over. */
+export function allocate(length: number): FrameMemory {
+  if (length > LARGE_BYTES) return new FrameMemory(new Uint8Array(length));
   if (used + length > SLAB_BYTES) {
     full?.push(slab);
-    slab = spare.pop() ?? new Uint8Array(SLAB_BYTES);
+    slab = spare.pop() ?? new FrameMemory(new Uint8Array(SLAB_BYTES));
     used = 0;
   }
-  const frame = new Uint8Array(slab.buffer, used, length);
+  slab.taken = used;
   // Word-aligned starts make copies cheaper.
   used += (length + 7) & ~7;
-  return frame;
+  return slab;
 }
 
 /**
@@ -39,31 +76,4 @@ export function reuseFrames(): void {
   if (full.length === 0) return;
   if (spare.length < MAX_SPARE_SLABS) spare = spare.concat(full);
   full.length = 0;
-}
-
-const headrooms = new WeakMap<ArrayBufferLike, number>();
-let lastBuffer: ArrayBufferLike | undefined;
-let lastHeadroom = 0;
-
-/**
- * Says that every frame in this memory has so many bytes in front of it that belong to it, as a receive ring leaves them: whoever is handed the frame may
- * let it grow into them, once. A frame that has grown must not be handed in again.
- */
-export function declareHeadroom(buffer: ArrayBufferLike, bytes: number): void {
-  headrooms.set(buffer, bytes);
-  lastBuffer = undefined;
-}
-
-/** The frame with `bytes` more in front, in the same memory; undefined where there is no room. */
-export function grown(frame: Frame, bytes: number, length: number): Frame | undefined {
-  if (frame.buffer !== lastBuffer) {
-    lastBuffer = frame.buffer;
-    lastHeadroom = headrooms.get(frame.buffer) ?? 0;
-  }
-  return bytes > lastHeadroom ? undefined : new Uint8Array(frame.buffer, frame.byteOffset - bytes, length + bytes);
-}
-
-/** The bytes from `start` to `end` of a frame, as a view: `subarray` without its detour over the species. */
-export function part(frame: Frame, start: number, end: number): Frame {
-  return new Uint8Array(frame.buffer, frame.byteOffset + start, end - start);
 }

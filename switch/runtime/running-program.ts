@@ -13,7 +13,7 @@ import { Tracer } from '../trace/tracer.ts';
 import * as arithmetic from './arithmetic.ts';
 import * as bits from './bits.ts';
 import { CounterArray } from './counters.ts';
-import { allocate, grown, part } from './frames.ts';
+import { allocate, FrameMemory, type FrameSink } from './frames.ts';
 import * as hashes from './hashes.ts';
 import { MatchTable, type TableShape } from './match-table.ts';
 import { MeterArray } from './meters.ts';
@@ -41,7 +41,7 @@ export interface Surroundings {
   readonly ports: PortStates;
   /** Frames in the port's transmit queue. */
   queueDepth(port: number): number;
-  transmit(port: number, frame: Frame): void;
+  transmit(port: number, memory: FrameMemory, start: number, end: number): void;
   /** A message of the program, its values filled in. */
   log(message: string): void;
 }
@@ -57,7 +57,7 @@ type Environment = Readonly<Record<(typeof ENVIRONMENT_NAMES)[number], unknown>>
   readonly registers: readonly RegisterArray[];
 };
 
-type Receive = (port: number, frame: Frame) => void;
+type Receive = (port: number, ...frame: Parameters<FrameSink>) => void;
 
 /** A compiled program that can be given state, any number of times. */
 export interface ProgramFactory {
@@ -87,8 +87,7 @@ const LIBRARY: Readonly<Record<(typeof LIBRARY_NAMES)[number], unknown>> = {
   imul: Math.imul,
   floor: Math.floor,
   allocate,
-  grown,
-  part,
+  FrameMemory,
 };
 
 /** A program with its state: tables, counters, meters, registers and groups, all of it empty but for the program's own entries. */
@@ -157,7 +156,8 @@ export class RunningProgram implements ProgramControl {
       clock: surroundings.clock,
       replication: this.replication,
       queueDepth: (port: number) => surroundings.queueDepth(port),
-      transmit: (port: number, frame: Frame) => surroundings.transmit(port, frame),
+      transmit: (port: number, memory: FrameMemory, start: number, end: number) =>
+        surroundings.transmit(port, memory, start, end),
       uniform: (low: bigint, high: bigint) => uniform(surroundings.random, low, high),
       learn: (digest: number, values: readonly bigint[]) =>
         this.onDigest?.(this.digests.get(program.learnLists[digest]!.name)!, values),
@@ -187,9 +187,9 @@ export class RunningProgram implements ProgramControl {
         ...(live ? {} : trialState(environment)),
         phv,
         trace: tracer,
-        transmit: (port: number, frame: Frame) => {
-          tracer.transmit(port, frame);
-          if (live) surroundings.transmit(port, frame);
+        transmit: (port: number, memory: FrameMemory, start: number, end: number) => {
+          tracer.transmit(port, memory.frame(start, end));
+          if (live) surroundings.transmit(port, memory, start, end);
         },
         learn: (digest: number, values: readonly bigint[]) => {
           tracer.digest(digest, values);
@@ -204,7 +204,7 @@ export class RunningProgram implements ProgramControl {
     );
     return (port, frame) => {
       try {
-        receive(port, frame);
+        receive(port, new FrameMemory(frame), 0, frame.length);
         return { events: tracer.take(), fault: undefined };
       } catch (fault) {
         tracer.fault(fault instanceof Error ? fault.message : String(fault));

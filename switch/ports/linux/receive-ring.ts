@@ -1,6 +1,6 @@
 import { MSG_DONTWAIT } from '../../../base/linux/abi.ts';
 import type { Libc } from '../../../base/linux/libc.ts';
-import { declareHeadroom } from '../../runtime/frames.ts';
+import { FrameMemory, type FrameSink, handOver } from '../../runtime/frames.ts';
 import type { Frame } from '../port.ts';
 import {
   PACKET_RX_RING,
@@ -52,8 +52,8 @@ export interface ReceiveRingStatistics {
 /**
  * The receive ring of a packet socket (TPACKET_V2): the kernel writes frames into shared memory, no system call reads them.
  *
- * Frames are handed out as they came on a wire: VLAN tags back in place, checksums complete, packets that the sender left to its NIC cut. They are views
- * of the ring, good until {@link release}.
+ * Frames are handed out as they came on a wire: VLAN tags back in place, checksums complete, packets that the sender left to its NIC cut. They lie in
+ * the ring and are good until {@link release}.
  */
 export class ReceiveRing {
   readonly statistics: ReceiveRingStatistics = { segmented: 0, checksumsCompleted: 0, unusable: 0 };
@@ -64,6 +64,7 @@ export class ReceiveRing {
   private readonly libc: Libc;
   private readonly fd: number;
   private readonly bytes: Uint8Array;
+  private readonly memory: FrameMemory;
   private readonly halves: Uint16Array;
   private readonly words: Int32Array;
   /** Offsets of the slots in words. */
@@ -92,7 +93,7 @@ export class ReceiveRing {
     this.buffer = mapped.buffer;
     this.address = mapped.address;
     this.bytes = new Uint8Array(this.buffer);
-    declareHeadroom(this.buffer, FREE_BYTES);
+    this.memory = new FrameMemory(this.bytes, FREE_BYTES);
     this.halves = new Uint16Array(this.buffer);
     this.words = new Int32Array(this.buffer);
     this.slots = Uint32Array.from(
@@ -102,7 +103,7 @@ export class ReceiveRing {
   }
 
   /** Hands out what has arrived, from at most `budget` slots. Returns how many it took. */
-  receive(budget: number, deliver: (frame: Frame) => void): number {
+  receive(budget: number, deliver: FrameSink): number {
     const limit = Math.min(budget, this.slotCount - this.held);
     let taken = 0;
     while (taken < limit) {
@@ -127,8 +128,8 @@ export class ReceiveRing {
     }
   }
 
-  private take(slot: number, status: number, deliver: (frame: Frame) => void): void {
-    const { words, halves, buffer } = this;
+  private take(slot: number, status: number, deliver: FrameSink): void {
+    const { words, halves, memory } = this;
     const start = slot * 4 + halves[slot * 2 + SLOT_MAC_OFFSET]!;
     const length = words[slot + SLOT_LENGTH]!;
     const tag = (status & TP_STATUS_VLAN_VALID) === 0 ? -1 : this.tagOf(slot, status);
@@ -143,11 +144,11 @@ export class ReceiveRing {
     const header = start - VNET_HEADER_BYTES;
     const flags = this.bytes[header]!;
     const kind = this.bytes[header + 1]!;
-    const frame = new Uint8Array(buffer, start, length);
     if (kind === VNET_GSO_NONE && (flags & VNET_NEEDS_CHECKSUM) === 0 && tag < 0) {
-      deliver(frame);
+      deliver(memory, start, start + length);
       return;
     }
+    const frame = memory.frame(start, start + length);
     // Slots and link headers have even lengths, so these are aligned.
     const at = header >> 1;
     if (kind !== VNET_GSO_NONE) {
@@ -156,16 +157,17 @@ export class ReceiveRing {
     }
     if ((flags & VNET_NEEDS_CHECKSUM) !== 0 && !this.complete(frame, halves[at + 3]!, halves[at + 4]!)) return;
     if (tag < 0) {
-      deliver(frame);
+      deliver(memory, start, start + length);
       return;
     }
     // The virtio-net header has been read: its place takes the addresses.
     this.bytes.copyWithin(start - VLAN_TAG_BYTES, start, start + MAC_BYTES);
-    deliver(writeTag(new Uint8Array(buffer, start - VLAN_TAG_BYTES, length + VLAN_TAG_BYTES), tag));
+    memory.view.setUint32(start - VLAN_TAG_BYTES + MAC_BYTES, tag);
+    deliver(memory, start - VLAN_TAG_BYTES, start + length);
   }
 
   /** The kernel has put a packet that is larger than a slot into the socket's queue, in its turn. */
-  private takeLarge(tag: number, deliver: (frame: Frame) => void): void {
+  private takeLarge(tag: number, deliver: FrameSink): void {
     const received = this.libc.recv(this.fd, this.large, this.large.length, MSG_DONTWAIT);
     if (received <= VNET_HEADER_BYTES) {
       this.statistics.unusable++;
@@ -179,7 +181,7 @@ export class ReceiveRing {
       return;
     }
     if ((this.large[0]! & VNET_NEEDS_CHECKSUM) !== 0 && !this.complete(frame, half(6), half(8))) return;
-    deliver(tag < 0 ? frame : withTag(frame, tag));
+    handOver(tag < 0 ? frame : withTag(frame, tag), deliver);
   }
 
   private segment(
@@ -188,7 +190,7 @@ export class ReceiveRing {
     segmentBytes: number,
     transport: number,
     tag: number,
-    deliver: (frame: Frame) => void,
+    deliver: FrameSink,
   ): void {
     const segments = segmentFrame(frame, kind, segmentBytes, transport);
     if (segments === undefined) {
@@ -196,7 +198,7 @@ export class ReceiveRing {
       return;
     }
     this.statistics.segmented++;
-    for (const segment of segments) deliver(tag < 0 ? segment : withTag(segment, tag));
+    for (const segment of segments) handOver(tag < 0 ? segment : withTag(segment, tag), deliver);
   }
 
   private complete(frame: Frame, start: number, offset: number): boolean {
@@ -220,12 +222,8 @@ function withTag(frame: Frame, tag: number): Frame {
   const tagged = new Uint8Array(frame.length + VLAN_TAG_BYTES);
   tagged.set(frame.subarray(0, MAC_BYTES));
   tagged.set(frame.subarray(MAC_BYTES), MAC_BYTES + VLAN_TAG_BYTES);
-  return writeTag(tagged, tag);
-}
-
-function writeTag(frame: Frame, tag: number): Frame {
-  new DataView(frame.buffer, frame.byteOffset).setUint32(MAC_BYTES, tag);
-  return frame;
+  new DataView(tagged.buffer).setUint32(MAC_BYTES, tag);
+  return tagged;
 }
 
 function alignUp(bytes: number, alignment: number = SLOT_ALIGNMENT): number {

@@ -7,7 +7,7 @@ import {
   VECTOR_WORDS,
   writePointer,
 } from '../../../base/linux/messages.ts';
-import type { Frame } from '../port.ts';
+import type { FrameMemory } from '../../runtime/frames.ts';
 
 /** Frames that one system call sends at most. */
 const BATCH_FRAMES = 128;
@@ -34,13 +34,15 @@ export class SendBatch {
   readonly statistics: SendStatistics = { frames: 0, bytes: 0, queueDropped: 0, tooLong: 0, failed: 0 };
   private readonly libc: Libc;
   private readonly fd: number;
-  private readonly frames: (Frame | undefined)[] = new Array(BATCH_FRAMES).fill(undefined);
+  /** Kept because the kernel reads them by their address only. */
+  private readonly memories: (FrameMemory | undefined)[] = new Array(BATCH_FRAMES).fill(undefined);
+  private readonly lengths = new Uint32Array(BATCH_FRAMES);
   private count = 0;
   private readonly vectors = new Uint32Array(BATCH_FRAMES * VECTOR_WORDS);
   private readonly messagesAddress: number;
   /** Kept because the kernel reads it by its address only. */
   private readonly messages: Uint32Array;
-  private lastBuffer: ArrayBufferLike | undefined;
+  private lastMemory: FrameMemory | undefined;
   private lastAddress = 0;
   private readonly known = new Map<ArrayBufferLike, number>();
 
@@ -65,7 +67,7 @@ export class SendBatch {
   /** Lets go of memory that no frame lies in any more. */
   removeKnownMemory({ buffer }: KnownMemory): void {
     this.known.delete(buffer);
-    this.lastBuffer = undefined;
+    this.lastMemory = undefined;
   }
 
   /** Frames that wait. */
@@ -74,11 +76,12 @@ export class SendBatch {
   }
 
   /** The frame must stay as it is until {@link flush}; a full batch is sent at once. */
-  add(frame: Frame): void {
+  add(memory: FrameMemory, start: number, end: number): void {
     const at = this.count * VECTOR_WORDS;
-    writePointer(this.vectors, at, this.addressOf(frame));
-    writePointer(this.vectors, at + 2, frame.length);
-    this.frames[this.count++] = frame;
+    writePointer(this.vectors, at, this.addressOf(memory) + start);
+    writePointer(this.vectors, at + 2, end - start);
+    this.lengths[this.count] = end - start;
+    this.memories[this.count++] = memory;
     if (this.count === BATCH_FRAMES) this.flush();
   }
 
@@ -88,7 +91,7 @@ export class SendBatch {
     while (first < this.count) {
       const address: Pointer = BigInt(this.messagesAddress + first * MESSAGE_WORDS * 4);
       const sent = this.libc.sendmmsg(this.fd, address, this.count - first, MSG_DONTWAIT);
-      for (let i = 0; i < sent; i++) this.statistics.bytes += this.frames[first + i]!.length;
+      for (let i = 0; i < sent; i++) this.statistics.bytes += this.lengths[first + i]!;
       if (sent > 0) {
         this.statistics.frames += sent;
         first += sent;
@@ -110,12 +113,12 @@ export class SendBatch {
     this.count = 0;
   }
 
-  private addressOf(frame: Frame): number {
-    const { buffer } = frame;
-    if (buffer !== this.lastBuffer) {
-      this.lastAddress = this.known.get(buffer) ?? this.libc.addressOf(buffer);
-      this.lastBuffer = buffer;
+  private addressOf(memory: FrameMemory): number {
+    if (memory !== this.lastMemory) {
+      const { buffer, byteOffset } = memory.bytes;
+      this.lastAddress = (this.known.get(buffer) ?? this.libc.addressOf(buffer)) + byteOffset;
+      this.lastMemory = memory;
     }
-    return this.lastAddress + frame.byteOffset;
+    return this.lastAddress;
   }
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { declareHeadroom } from '../../../switch/runtime/frames.ts';
+import { FrameMemory } from '../../../switch/runtime/frames.ts';
 import {
   assign,
   call,
@@ -96,10 +96,8 @@ function run(p: Plan, frame: readonly number[], headroom: number): number[][] {
     Array.from({ length: p.copies }, (_, i) => ({ port: 1, instance: i })),
   );
   const memory = new Uint8Array(GUARD_BYTES + headroom + frame.length).fill(0xee);
-  declareHeadroom(memory.buffer, headroom);
-  const given = memory.subarray(GUARD_BYTES + headroom);
-  given.set(frame);
-  device.device.receive(1, given);
+  memory.set(frame, GUARD_BYTES + headroom);
+  device.device.receiveAt(1, new FrameMemory(memory, headroom), GUARD_BYTES + headroom, memory.length);
   expect(memory.subarray(0, GUARD_BYTES).every((byte) => byte === 0xee)).toBe(true);
   return device.sent.map(({ bytes }) => bytes);
 }
@@ -160,12 +158,11 @@ describe('the deparser', () => {
     });
     const sentFrom = (headroom: number): { buffer: ArrayBufferLike; given: ArrayBufferLike; bytes: number[] } => {
       const memory = Uint8Array.from({ length: headroom + 20 }, (_, i) => i - headroom);
-      declareHeadroom(memory.buffer, headroom);
       let got: Uint8Array = memory;
       device.device.onTransmit = (_port, frame) => {
         got = frame;
       };
-      device.device.receive(1, memory.subarray(headroom));
+      device.device.receiveAt(1, new FrameMemory(memory, headroom), headroom, memory.length);
       return { buffer: got.buffer, given: memory.buffer, bytes: [...got] };
     };
     const expected = [0, 1, 2, 0, 0, 0, 0, ...Array.from({ length: 17 }, (_, i) => i + 3)];
@@ -198,8 +195,7 @@ describe('the deparser', () => {
       root: { field_lists: [{ id: 1, name: 'none', elements: [] }] },
     });
     const memory = new Uint8Array(200).fill(0xee);
-    declareHeadroom(memory.buffer, 8);
-    device.device.receive(1, memory.subarray(150));
+    device.device.receiveAt(1, new FrameMemory(memory, 8), 150, memory.length);
     expect(memory.subarray(0, 142).every((byte) => byte === 0xee)).toBe(true);
   });
 

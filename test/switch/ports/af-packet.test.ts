@@ -6,6 +6,7 @@ import { InterfaceControl } from '../../../switch/ports/linux/interface.ts';
 import type { LinkState } from '../../../switch/ports/linux/link-monitor.ts';
 import type { Frame } from '../../../switch/ports/port.ts';
 import { PortLoop } from '../../../switch/ports/port-loop.ts';
+import { handOver } from '../../../switch/runtime/frames.ts';
 import { ip, tag, whyNoInterfaces } from './veth.ts';
 
 const reason = whyNoInterfaces();
@@ -25,6 +26,10 @@ function frameOf(length: number, fill = 0): Frame {
   const frame = new Uint8Array(length).fill(fill);
   frame.set([2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x88, 0xb5].slice(0, length));
   return frame;
+}
+
+function send(port: AfPacketPort, frame: Frame): void {
+  handOver(frame, (memory, start, end) => port.send(memory, start, end));
 }
 
 describe.skipIf(reason !== undefined)(`a port on an interface${reason === undefined ? '' : ` (${reason})`}`, () => {
@@ -55,7 +60,7 @@ describe.skipIf(reason !== undefined)(`a port on an interface${reason === undefi
     received = [];
     changes = [];
     failures = [];
-    b.onFrame = (frame) => received.push(frame.slice());
+    b.onFrame = (memory, start, end) => received.push(memory.bytes.slice(start, end));
     loop = new PortLoop(libc, interfaces, [a, b], {
       onLink: (port, state) => changes.push([port.interfaceName, state]),
       onReturn(old, fresh) {
@@ -81,7 +86,7 @@ describe.skipIf(reason !== undefined)(`a port on an interface${reason === undefi
   it('carries frames of all lengths, in order and unchanged', async () => {
     const lengths = [14, 15, 59, 60, 64, 1400, 1514, 4096, 9014, MTU + 14];
     const frames = lengths.map((length, i) => frameOf(length, i));
-    for (const frame of frames) a.send(frame.slice());
+    for (const frame of frames) send(a, frame.slice());
     await until(() => received.length === frames.length, 'arrival');
     expect(received.map((frame) => Buffer.from(frame).equals(frames[received.indexOf(frame)]!))).toEqual(
       frames.map(() => true),
@@ -96,7 +101,7 @@ describe.skipIf(reason !== undefined)(`a port on an interface${reason === undefi
       for (const end = Math.min(count, sent + 100); sent < end; sent++) {
         const frame = frameOf(64);
         new DataView(frame.buffer).setUint32(20, sent);
-        a.send(frame);
+        send(a, frame);
       }
       // Senders here are faster than the reader, who has to get its turn.
       await until(() => received.length > sent - 200, 'arrival');
@@ -106,9 +111,9 @@ describe.skipIf(reason !== undefined)(`a port on an interface${reason === undefi
   });
 
   it('passes frames on from one ring to the other port without a copy', async () => {
-    b.onFrame = (frame) => b.send(frame);
-    a.onFrame = (frame) => received.push(frame.slice());
-    for (let i = 0; i < 300; i++) a.send(frameOf(1000 + i, i));
+    b.onFrame = (memory, start, end) => b.send(memory, start, end);
+    a.onFrame = (memory, start, end) => received.push(memory.bytes.slice(start, end));
+    for (let i = 0; i < 300; i++) send(a, frameOf(1000 + i, i));
     await until(() => received.length === 300, 'return');
     expect(received.every((frame, i) => frame.length === 1000 + i && frame[900] === (i & 0xff))).toBe(true);
   });
@@ -118,24 +123,24 @@ describe.skipIf(reason !== undefined)(`a port on an interface${reason === undefi
     tagged.set([0x81, 0x00, 0x60, 0x2a, 0x88, 0xb5], 12);
     const service = frameOf(200, 9);
     service.set([0x88, 0xa8, 0x00, 0x07, 0x81, 0x00, 0x00, 0x08, 0x88, 0xb5], 12);
-    a.send(tagged.slice());
-    a.send(service.slice());
+    send(a, tagged.slice());
+    send(a, service.slice());
     await until(() => received.length === 2, 'arrival');
     expect([Buffer.from(received[0]!), Buffer.from(received[1]!)]).toEqual([Buffer.from(tagged), Buffer.from(service)]);
   });
 
   it('counts what cannot be sent', async () => {
-    a.send(frameOf(13));
-    a.send(frameOf(MTU + 100));
-    a.send(frameOf(100));
+    send(a, frameOf(13));
+    send(a, frameOf(MTU + 100));
+    send(a, frameOf(100));
     await until(() => received.length === 1, 'arrival');
     expect(a.statistics()).toMatchObject({ framesSent: 1, tooLong: 1, sendFailed: 1 });
   });
 
   it('takes frames that have become larger than its slots, when the MTU was raised', async () => {
     for (const name of [A, B]) ip('link', 'set', name, 'mtu', '12000');
-    a.send(frameOf(12_014, 5));
-    a.send(frameOf(100, 6));
+    send(a, frameOf(12_014, 5));
+    send(a, frameOf(100, 6));
     await until(() => received.length === 2, 'arrival');
     expect(received.map((frame) => [frame.length, frame[50]])).toEqual([
       [12_014, 5],
@@ -146,15 +151,15 @@ describe.skipIf(reason !== undefined)(`a port on an interface${reason === undefi
   it('notices that an interface goes down, comes up, and is deleted', async () => {
     ip('link', 'set', B, 'down');
     await until(() => b.state === 'down', 'down');
-    a.send(frameOf(100));
+    send(a, frameOf(100));
     await new Promise((resolve) => setTimeout(resolve, 20));
     ip('link', 'set', B, 'up');
     await until(() => b.state === 'up', 'up');
-    a.send(frameOf(101));
+    send(a, frameOf(101));
     await until(() => received.length === 1, 'arrival');
     ip('link', 'delete', A);
     await until(() => a.state === 'gone' && b.state === 'gone', 'deletion');
-    a.send(frameOf(100));
+    send(a, frameOf(100));
     a.flush();
     expect(a.statistics().sendFailed).toBeGreaterThan(0);
     expect(changes.filter(([name]) => name === B).map(([, state]) => state)).toEqual(['down', 'up', 'down', 'gone']);
@@ -167,7 +172,7 @@ describe.skipIf(reason !== undefined)(`a port on an interface${reason === undefi
       if (round > 1) await until(() => a.state === 'gone' && b.state === 'gone', 'deletion');
       addInterfaces();
       await until(() => !before.includes(a) && !before.includes(b) && a.state === 'up' && b.state === 'up', 'return');
-      a.send(frameOf(100 * round));
+      send(a, frameOf(100 * round));
       await until(() => received.length === round, 'arrival');
     }
     expect(received.map(({ length }) => length)).toEqual([100, 200, 300]);

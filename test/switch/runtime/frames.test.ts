@@ -4,7 +4,11 @@ import { allocate, reuseFrames } from '../../../switch/runtime/frames.ts';
 const LENGTH = 9000;
 const FRAMES = 200;
 const memories = (frames: readonly Uint8Array[]): Set<ArrayBufferLike> => new Set(frames.map(({ buffer }) => buffer));
-const make = (): Uint8Array[] => Array.from({ length: FRAMES }, () => allocate(LENGTH));
+const make = (): Uint8Array[] =>
+  Array.from({ length: FRAMES }, () => {
+    const memory = allocate(LENGTH);
+    return memory.frame(memory.taken, memory.taken + LENGTH);
+  });
 
 describe('memory of frames', () => {
   it('belongs to one frame at a time', () => {
