@@ -10,9 +10,6 @@ import {
   TransferState,
   type UpdateReceive,
 } from '../wire/agent/messages.ts';
-import { FABRIC_HEADER_BYTES } from '../wire/fabric/header.ts';
-import { ETHERNET_HEADER_BYTES } from '../wire/packet/ethernet.ts';
-import { UDP_FRAME_OVERHEAD_BYTES } from '../wire/packet/udp.ts';
 import {
   type Agent,
   AgentCore,
@@ -23,6 +20,7 @@ import {
   unknownRequest,
 } from './agent.ts';
 import { Incoming, transferOwner } from './incoming.ts';
+import { MAX_SEGMENT_BYTES } from './protocol/layout.ts';
 import type { ReceivingPayload } from './store/receiving.ts';
 import type { StoredPayload } from './store/store.ts';
 
@@ -132,10 +130,9 @@ class GpuServer {
       throw new DdfError('INVALID_REQUEST', `a payload of ${sizeBytes} bytes`, { where: 'payload.size_bytes' });
     if (payload!.manifestBytes === 0 || payload!.manifestSha256.length !== 32)
       throw new DdfError('INVALID_REQUEST', 'the payload has no manifest', { where: 'payload.manifest_sha256' });
-    const headers = UDP_FRAME_OVERHEAD_BYTES - ETHERNET_HEADER_BYTES + FABRIC_HEADER_BYTES;
-    const largest = this.core.options.host.mtuBytes - headers;
-    if (segmentBytes < 1 || segmentBytes > largest)
-      throw new DdfError('INVALID_REQUEST', `segments of ${segmentBytes} bytes; the link carries 1..${largest}`, {
+    // Whether they pass, this server's own link included, the sender's probes find out.
+    if (segmentBytes < 1 || segmentBytes > MAX_SEGMENT_BYTES)
+      throw new DdfError('INVALID_REQUEST', `segments of ${segmentBytes} bytes, not of 1..${MAX_SEGMENT_BYTES}`, {
         where: 'segment_bytes',
       });
     this.checkStripes(request);

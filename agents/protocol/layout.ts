@@ -3,7 +3,7 @@ import { CHUNK_BYTES } from '../../objects/chunks.ts';
 import { FABRIC_SOURCE_SYMBOLS } from '../../p4/build/constants.ts';
 
 /** The largest segment whose length fits the header with room for the headers below it. */
-const MAX_SEGMENT_BYTES = 65_000;
+export const MAX_SEGMENT_BYTES = 65_000;
 /** Manifests stay in memory: 32 bytes per chunk, so this is the manifest of two terabytes. */
 const MAX_MANIFEST_BYTES = 64 << 20;
 

@@ -518,7 +518,10 @@ test('bad requests are refused with code, place and remedy, and leave nothing be
   const gpu = (change: Partial<MessageInput<PrepareReceive>>) =>
     controller.ask('gpu-1', { prepareReceive: { ...prepareBody(20, payload, node), ...change } });
   expect((await gpu({ payload: undefined })).error?.code).toBe('INVALID_REQUEST');
-  expect((await gpu({ segmentBytes: 9000 })).error).toMatchObject({ code: 'INVALID_REQUEST', where: 'segment_bytes' });
+  expect((await gpu({ segmentBytes: 65_001 })).error).toMatchObject({
+    code: 'INVALID_REQUEST',
+    where: 'segment_bytes',
+  });
   expect((await gpu({ payload: { ...payload, sizeBytes: 0n } })).error?.code).toBe('INVALID_REQUEST');
   expect((await gpu({ payload: { ...payload, sizeBytes: 1n << 45n } })).error?.code).toBe('NO_SPACE');
   expect((await controller.ask('gpu-1', { importVersion: { path } })).error?.code).toBe('INVALID_REQUEST');
