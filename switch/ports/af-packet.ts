@@ -21,6 +21,7 @@ import { bindPacketSocket, openPacketSocket, setOption } from './linux/packet-so
 import { ReceiveRing } from './linux/receive-ring.ts';
 import { type KnownMemory, SendBatch } from './linux/send-batch.ts';
 import { systemError } from './linux/system-error.ts';
+import { TransmitQueue } from './linux/transmit-queue.ts';
 
 /** Cumulative; bytes are frame lengths without FCS. */
 export interface AfPacketStatistics {
@@ -41,8 +42,8 @@ export interface AfPacketStatistics {
 
 /** Room for packets that wait to be sent (in the interface's queue), and for those too large for the ring. */
 const SOCKET_BUFFER_BYTES = 4 * 1024 * 1024;
-/** What the kernel counts for a queued frame besides its bytes, about (struct sk_buff and its shared info, rounded up). */
-const QUEUED_FRAME_OVERHEAD_BYTES = 1024;
+/** Every so many flushes the queue is read before and after, to learn what frames are charged; those of new lengths at once. */
+const FLUSHES_PER_LESSON = 16;
 
 /**
  * A port on a network interface, through packet sockets: one with a ring that receives, one that sends in batches. Linux only, needs CAP_NET_RAW.
@@ -64,12 +65,15 @@ export class AfPacketPort {
   private readonly sendFd: number;
   private readonly ring: ReceiveRing;
   private readonly batch: SendBatch;
+  private readonly queue = new TransmitQueue();
+  private queueRead = false;
+  private depthAsked = false;
+  private flushes = 0;
   private readonly restoreOffloads: (() => void) | undefined;
   private linkState: LinkState;
   private framesReceived = 0;
   private bytesReceived = 0;
   private ringDropped = 0;
-  private queuedBytes = 0;
   private closed = false;
 
   /** Throws PORT_UNAVAILABLE: no such interface, no permission, not Ethernet. INVALID_OPTION for a name that cannot be one. */
@@ -101,6 +105,7 @@ export class AfPacketPort {
       throw error;
     }
     this.batch = new SendBatch(libc, this.sendFd);
+    this.batch.onSent = (bytes) => this.queue.add(bytes);
     this.restoreOffloads = interfaces.disableReceiveMerging(interfaceName);
   }
 
@@ -133,11 +138,16 @@ export class AfPacketPort {
     this.batch.add(memory, start, end);
   }
 
-  /** Frames that this program has not handed over yet and, as of the last flush, those in the interface's queue (by their bytes). */
+  /** Frames that wait for {@link flush}, and those in the interface's queue as of this turn of the event loop. */
   queueDepth(): number {
-    if (this.queuedBytes === 0) return this.batch.length;
-    const { frames, bytes } = this.batch.statistics;
-    return this.batch.length + Math.ceil(this.queuedBytes / (bytes / frames + QUEUED_FRAME_OVERHEAD_BYTES));
+    if (this.closed) return 0;
+    this.depthAsked = true;
+    if (!this.queueRead && this.queue.length > 0) {
+      this.readQueue();
+      this.queueRead = true;
+      queueMicrotask(this.forgetReading);
+    }
+    return this.batch.length + this.queue.length;
   }
 
   /** Hands out what has arrived. Returns how many slots of the ring that took. */
@@ -152,8 +162,11 @@ export class AfPacketPort {
 
   flush(): void {
     if (this.closed || this.batch.length === 0) return;
+    const learns = this.depthAsked && (this.queue.isLearning || ++this.flushes % FLUSHES_PER_LESSON === 0);
+    this.depthAsked = false;
+    if (learns && this.queue.length > 0) this.readQueue();
     this.batch.flush();
-    this.queuedBytes = this.libc.ioctl(this.sendFd, SIOCOUTQ, this.answer) < 0 ? 0 : this.answerWord[0]!;
+    if (learns) this.readQueue();
   }
 
   statistics(): AfPacketStatistics {
@@ -195,6 +208,14 @@ export class AfPacketPort {
     this.bytesReceived += end - start;
     this.onFrame?.(memory, start, end);
   };
+
+  private readonly forgetReading = (): void => {
+    this.queueRead = false;
+  };
+
+  private readQueue(): void {
+    this.queue.read(this.libc.ioctl(this.sendFd, SIOCOUTQ, this.answer) < 0 ? 0 : this.answerWord[0]!);
+  }
 
   private clearError(): void {
     const length = new Uint8Array(new Uint32Array([4]).buffer);

@@ -32,6 +32,8 @@ export interface KnownMemory {
 /** Collects frames for one interface and sends many with one system call, from where they lie. */
 export class SendBatch {
   readonly statistics: SendStatistics = { frames: 0, bytes: 0, queueDropped: 0, tooLong: 0, failed: 0 };
+  /** Told the length of every frame that the kernel takes. */
+  onSent: ((bytes: number) => void) | undefined;
   private readonly libc: Libc;
   private readonly fd: number;
   /** Kept because the kernel reads them by their address only. */
@@ -91,7 +93,11 @@ export class SendBatch {
     while (first < this.count) {
       const address: Pointer = BigInt(this.messagesAddress + first * MESSAGE_WORDS * 4);
       const sent = this.libc.sendmmsg(this.fd, address, this.count - first, MSG_DONTWAIT);
-      for (let i = 0; i < sent; i++) this.statistics.bytes += this.lengths[first + i]!;
+      for (let i = 0; i < sent; i++) {
+        const length = this.lengths[first + i]!;
+        this.statistics.bytes += length;
+        this.onSent?.(length);
+      }
       if (sent > 0) {
         this.statistics.frames += sent;
         first += sent;
