@@ -13,6 +13,14 @@ import type { Workers } from './io/workers.ts';
 import { StatusReporter } from './status-reporter.ts';
 import { Store, type StoredPayload } from './store/store.ts';
 
+/** How an agent's senders keep their rate on a scheduler that may be late, in microseconds. */
+export interface SenderPacing {
+  /** How much of a pause is made up for at once. */
+  readonly burstUs: number;
+  /** Shortest wait: what becomes due meanwhile leaves in one batch. */
+  readonly leastWaitUs: number;
+}
+
 /** What every agent is made of. */
 export interface AgentOptions {
   /** The host's name in the topology. */
@@ -21,6 +29,8 @@ export interface AgentOptions {
   readonly scheduler: Scheduler;
   readonly random: Random;
   readonly workers: Workers;
+  /** Default: as the protocol has it, for a scheduler that is exact. */
+  readonly pacing?: SenderPacing;
   readonly storeDirectory: string;
   /** Default: what the file system has. */
   readonly storeCapacityBytes?: number;

@@ -30,7 +30,7 @@ export class Outgoing implements ReportedTransfer {
 
   /** @throws DdfError of the store or for sizes and rates that make no sense; nothing is held then */
   constructor(core: AgentCore, request: StartSend, stored: StoredPayload) {
-    const { scheduler } = core.options;
+    const { scheduler, pacing } = core.options;
     const { label } = request;
     const { objectId, version, baseVersion, sizeBytes } = stored.manifest;
     const nowUs = scheduler.nowUs();
@@ -54,6 +54,7 @@ export class Outgoing implements ReportedTransfer {
         expectDone: request.expectDone,
         probeReceivers: request.probeReceivers,
         largestSegmentBytes: largestSegment(core.options.host.mtuBytes),
+        ...(pacing === undefined ? {} : { burstUs: pacing.burstUs }),
         ...(request.deadlineMs === 0 ? {} : { deadlineUs: nowUs + request.deadlineMs * 1000 }),
       });
     } catch (error) {
@@ -69,6 +70,7 @@ export class Outgoing implements ReportedTransfer {
         core.statuses.changed(label);
       },
       hasRoom: () => core.hasRoom,
+      ...(pacing === undefined ? {} : { leastWaitUs: pacing.leastWaitUs }),
       onEvent: (event) => this.handle(event),
       onFailure: (error) => this.fail(error),
     });

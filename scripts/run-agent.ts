@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { resolve } from 'node:path';
-import type { Agent, AgentOptions } from '../agents/agent.ts';
+import type { Agent, AgentOptions, SenderPacing } from '../agents/agent.ts';
 import { createGpuServer } from '../agents/gpu-server.ts';
 import { createLossyHost } from '../agents/io/lossy-host.ts';
 import { createUdpHost, type SocketKind } from '../agents/io/udp-host.ts';
@@ -33,6 +33,8 @@ export const DEFAULT_MTU_BYTES = 1500;
 const MIN_MTU_BYTES = 576;
 const MAX_MTU_BYTES = 65_535;
 const ATTACH_TIMEOUT_MS = 10_000;
+/** Waking up costs more than sending some packets, and a busy machine is late by a few milliseconds (docs/measurements.md). */
+export const PACING: SenderPacing = { burstUs: 5000, leastWaitUs: 500 };
 
 /**
  * `ddf memory-node` and `ddf gpu-server`: an agent on this machine, or in this network namespace, until a signal ends it. Returns the exit code.
@@ -66,6 +68,7 @@ export async function runAgent(
       name,
       host: lossyHost ?? plainHost,
       scheduler,
+      pacing: PACING,
       random,
       workers,
       storeDirectory: resolve(requiredOption('--store', raw.store)),

@@ -11,7 +11,7 @@ export type SocketKind = 'batched' | 'dgram';
 
 export interface UdpHost extends FabricHost {
   readonly sockets: SocketKind;
-  /** Blocks this thread until datagrams come, at most so long, and hands them out; there only with batched sockets. */
+  /** Blocks this thread for so long, then hands out the datagrams that have come; there only with batched sockets. */
   readonly waitUs?: (microseconds: number) => void;
 }
 

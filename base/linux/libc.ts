@@ -25,8 +25,6 @@ export interface Libc {
   write(fd: number, buffer: Uint8Array, length: number): number;
   /** Maps a socket's ring, shared; the mapping goes when nothing refers to the buffer any more. */
   mapRing(fd: number, length: number): { readonly buffer: ArrayBuffer; readonly address: number } | undefined;
-  /** Blocks this thread: `timeout` is where a struct timespec is. */
-  ppoll(descriptors: Pointer, count: number, timeout: Pointer, signals: Pointer): number;
   /** Calls back with what poll(2) returned. */
   pollAsync(descriptors: Pointer, count: number, timeoutMs: number, done: (result: number) => void): void;
   /** Of the last call that failed. */
@@ -78,7 +76,6 @@ async function load(): Promise<Libc> {
     recv: process_.func('int64_t recv(int fd, void *buffer, size_t length, int flags)'),
     sendmmsg: process_.func('int sendmmsg(int fd, void *messages, unsigned int count, int flags)'),
     recvmmsg: process_.func('int recvmmsg(int fd, void *messages, unsigned int count, int flags, void *timeout)'),
-    ppoll: process_.func('int ppoll(void *descriptors, unsigned long count, void *timeout, void *signals)'),
     sleepUs: process_.func('usleep', 'int', ['unsigned int']),
     eventfd: process_.func('int eventfd(unsigned int initial, int flags)'),
     read: process_.func('int64_t read(int fd, void *buffer, size_t length)'),

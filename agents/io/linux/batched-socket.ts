@@ -32,7 +32,9 @@ const RECEIVE_BUFFER_BYTES = 16 * 1024 * 1024;
 const SEND_BUFFER_BYTES = 1024 * 1024;
 /** Calls in a turn, so that others get theirs. */
 const CALLS_PER_TURN = 4;
-const UDP_HEADERS_BYTES = 28;
+/** Whatever MTU it is told: probes that find out what the path carries may be longer. */
+const LARGEST_COMMON_MTU_BYTES = 9216;
+const HEADERS_BYTES = 28;
 
 export interface BatchedSocketOptions {
   /** Joins datagrams of one size and destination for the kernel to cut (UDP GSO), where it can. Default true. */
@@ -78,8 +80,9 @@ export class BatchedSocket implements FabricSocket {
       // 0 changes nothing; a kernel that does not know the option refuses it.
       const segments = options.segmentation !== false && setNumber(libc, fd, SOL_UDP, UDP_SEGMENT, 0);
       const merges = options.merging === true && setNumber(libc, fd, SOL_UDP, UDP_GRO, 1);
+      const largestBytes = Math.max(mtuBytes, LARGEST_COMMON_MTU_BYTES) - HEADERS_BYTES;
       this.queue = new SendQueue(libc, fd, segments);
-      this.arena = new ReceiveArena(libc, fd, merges ? MAX_DATAGRAM_BYTES : mtuBytes - UDP_HEADERS_BYTES, merges);
+      this.arena = new ReceiveArena(libc, fd, merges ? MAX_DATAGRAM_BYTES : largestBytes, merges);
       const address = new Uint8Array(ADDRESS_BYTES);
       writeAddress(address, 0, parseIpv4(ip)!, port);
       if (libc.bind(fd, address, address.length) < 0) throw this.refusal(port);
