@@ -4,71 +4,14 @@
  * A sender and a receiver, two processes, with the sockets, the pacing and the driver of the agents: as many datagrams as the sender can, and 1 Gb/s
  * of them. As root on Linux at the two ends of a veth cable between network namespaces that it makes, else over the loopback interface.
  */
-import { execFileSync } from 'node:child_process';
 import { cpus } from 'node:os';
-import { setTimeout as delay } from 'node:timers/promises';
 import { loadLibc } from '../base/linux/libc.ts';
 import { type Figures, measure, type Peers, SIZES, WAYS } from './bench-socket/measure.ts';
+import { makePeers, whyNoVeth } from './bench-socket/namespaces.ts';
 
 const ROUNDS = 3;
 const RATES = [undefined, 1e9] as const;
 const MTU_BYTES = 9000;
-
-function whyNoVeth(): string | undefined {
-  if (process.platform !== 'linux') return 'this is not Linux';
-  if (process.getuid?.() !== 0) return 'this is not root';
-  try {
-    execFileSync('ip', ['netns', 'list'], { stdio: 'ignore' });
-  } catch {
-    return 'there is no `ip netns` (package iproute2)';
-  }
-  return undefined;
-}
-
-/** Two namespaces and a cable; `remove` takes away all of it. */
-async function makePeers(): Promise<Peers & { remove(): void }> {
-  const ip = (...args: string[]): void => void execFileSync('ip', args);
-  const ends = ['a', 'b'].map((end, i) => ({
-    namespace: `ddf-socket-${process.pid}-${end}`,
-    name: `dds${process.pid}${end}`,
-    address: `10.99.0.${i + 1}`,
-  }));
-  const [a, b] = [ends[0]!, ends[1]!];
-  const remove = (): void => {
-    for (const { namespace } of ends)
-      try {
-        execFileSync('ip', ['netns', 'delete', namespace], { stdio: 'ignore' });
-      } catch {
-        // It was not made.
-      }
-  };
-  try {
-    for (const { namespace } of ends) ip('netns', 'add', namespace);
-    ip('link', 'add', a.name, 'netns', a.namespace, 'type', 'veth', 'peer', 'name', b.name, 'netns', b.namespace);
-    for (const { namespace, name, address } of ends) {
-      ip('-n', namespace, 'address', 'add', `${address}/24`, 'dev', name);
-      ip('-n', namespace, 'link', 'set', name, 'mtu', String(MTU_BYTES), 'up');
-    }
-    // The kernel finds out a little later that the cable has two ends.
-    for (let tries = 0; tries < 50; tries++) {
-      const states = ends.map(({ namespace, name }) =>
-        execFileSync('ip', ['-n', namespace, '-brief', 'link', 'show', 'dev', name], { encoding: 'utf8' }),
-      );
-      if (states.every((state) => /\sUP\s/.test(state))) break;
-      await delay(20);
-    }
-  } catch (error) {
-    remove();
-    throw error;
-  }
-  const enter = (namespace: string): string[] => ['ip', 'netns', 'exec', namespace];
-  return {
-    mtuBytes: MTU_BYTES,
-    sender: { address: a.address, enter: enter(a.namespace) },
-    receiver: { address: b.address, enter: enter(b.namespace) },
-    remove,
-  };
-}
 
 function median(values: readonly number[]): number {
   return [...values].sort((a, b) => a - b)[values.length >> 1]!;
@@ -85,6 +28,8 @@ function middle(rounds: readonly Figures[]): Figures {
     receiverMicroseconds: of((each) => each.receiverMicroseconds),
     datagramsPerSend: of((each) => each.datagramsPerSend),
     datagramsPerReceive: of((each) => each.datagramsPerReceive),
+    sendsFailed: of((each) => each.sendsFailed),
+    sendsDeferred: of((each) => each.sendsDeferred),
   };
 }
 
@@ -101,7 +46,7 @@ function show(figures: Figures): string {
 
 async function main(): Promise<void> {
   const reason = whyNoVeth();
-  const made = reason === undefined ? await makePeers() : undefined;
+  const made = reason === undefined ? await makePeers(MTU_BYTES) : undefined;
   const peers: Peers = made ?? {
     mtuBytes: MTU_BYTES,
     sender: { address: '127.0.0.1', enter: [] },

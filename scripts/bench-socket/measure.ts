@@ -47,8 +47,13 @@ export interface Figures {
   /** Per system call; 0 where those are not counted. */
   readonly datagramsPerSend: number;
   readonly datagramsPerReceive: number;
+  /** Since the sender began: thrown away, and how often the kernel had no room. */
+  readonly sendsFailed: number;
+  readonly sendsDeferred: number;
 }
 
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const PEER = fileURLToPath(new URL('./peer.ts', import.meta.url));
 const RECEIVER_PORT = 56_832;
 const SENDER_PORT = 56_816;
 const WARM_UP_MS = 700;
@@ -83,6 +88,8 @@ export async function measure(peers: Peers, way: Way, bytes: number, rate: numbe
         receiverMicroseconds: ratio(received.cpuMicroseconds, received.received),
         datagramsPerSend: ratio(sent.sent, sent.sendCalls),
         datagramsPerReceive: ratio(received.received, received.receiveCalls),
+        sendsFailed: after[0].sendsFailed,
+        sendsDeferred: after[0].sendsDeferred,
       };
     } finally {
       from.end();
@@ -102,13 +109,9 @@ class Peer {
   private readonly child: ChildProcess;
 
   constructor({ enter }: Place, task: Task) {
-    const [command, ...args] = [
-      ...enter,
-      process.execPath,
-      ...process.execArgv,
-      fileURLToPath(new URL('./peer.ts', import.meta.url)),
-    ];
-    this.child = spawn(command!, [...args, JSON.stringify(task)], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+    const [command, ...args] = [...enter, process.execPath, '--import', 'tsx', PEER, JSON.stringify(task)];
+    // Where tsx is found, whoever runs this.
+    this.child = spawn(command!, args, { cwd: ROOT, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
   }
 
   async ready(): Promise<void> {

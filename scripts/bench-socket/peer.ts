@@ -30,6 +30,8 @@ export interface Reading {
   readonly received: number;
   readonly sendCalls: number;
   readonly receiveCalls: number;
+  readonly sendsFailed: number;
+  readonly sendsDeferred: number;
 }
 
 /** A stream of equal datagrams, at a rate or without an end. */
@@ -75,7 +77,8 @@ await socket.whenBound;
 
 process.on('message', () => {
   const { user, system } = process.cpuUsage();
-  const { datagramsSent, datagramsReceived, sendCalls, receiveCalls } = socket.statistics!();
+  const statistics = socket.statistics!();
+  const { datagramsSent, datagramsReceived, sendCalls, receiveCalls, sendsFailed, sendsDeferred } = statistics;
   if (checksum !== datagramsReceived) throw new Error('a datagram had other bytes than were sent');
   process.send!({
     seconds: performance.now() / 1000,
@@ -84,6 +87,8 @@ process.on('message', () => {
     received: datagramsReceived,
     sendCalls,
     receiveCalls,
+    sendsFailed,
+    sendsDeferred,
   } satisfies Reading);
 });
 process.on('disconnect', () => process.exit());

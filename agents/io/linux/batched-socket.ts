@@ -26,10 +26,10 @@ import { ADDRESS_BYTES, writeAddress } from './socket-address.ts';
 /** Room for what comes while the program does something else; the kernel counts twice as much, for its own structures. */
 const RECEIVE_BUFFER_BYTES = 16 * 1024 * 1024;
 /**
- * What may wait in the interface's queue. Little enough that the socket is full before a queue of 1,000 packets (the default of Linux) is: a full
- * socket says so, a full queue drops.
+ * What may wait in the interface's queue; the kernel doubles it too. Little enough that the socket is full before that queue is (1,000 packets by
+ * default, a megabyte in many a shaper): a full socket says so, a full queue drops.
  */
-const SEND_BUFFER_BYTES = 1024 * 1024;
+const SEND_BUFFER_BYTES = 256 * 1024;
 /** Calls in a turn, so that others get theirs. */
 const CALLS_PER_TURN = 4;
 /** Whatever MTU it is told: probes that find out what the path carries may be longer. */
@@ -104,14 +104,13 @@ export class BatchedSocket implements FabricSocket {
       throw new DdfError('INVALID_PACKET', `a datagram of ${payload.length} bytes; UDP carries ${MAX_DATAGRAM_BYTES}`);
     const ip = this.numberOf(destinationIp);
     if (!this.queue.hasRoomFor(payload.length)) {
-      if (!this.isBlocked) this.flush();
-      if (!this.queue.hasRoomFor(payload.length)) {
-        this.discarded++;
-        return;
-      }
+      this.discarded++;
+      return;
     }
     const isFirst = this.queue.isEmpty;
     this.queue.add(ip, destinationPort, payload);
+    // As long as the kernel has room there is some for the longest datagram.
+    if (!this.isBlocked && !this.queue.hasRoomFor(MAX_DATAGRAM_BYTES)) this.flush();
     if (isFirst) this.onWaiting?.();
   }
 

@@ -37,13 +37,14 @@ class Script implements TransferMachine<string> {
   }
 }
 
-function drive(due: number[]) {
+function drive(due: number[], options: { hasRoom?: () => boolean; leastWaitUs?: number } = {}) {
   const scheduler = new VirtualScheduler();
   const machine = new Script(due);
   const sent: string[] = [];
   const failures: string[] = [];
   const events: string[] = [];
   const driver: TransferDriver<string> = new TransferDriver({
+    ...options,
     machine,
     scheduler,
     send: (datagram) => sent.push(`${datagram[0]} at ${scheduler.nowUs()}`),
@@ -98,4 +99,24 @@ test('a packet that makes something due earlier moves the alarm forward', () => 
   driver.handlePacket(Uint8Array.of(1));
   scheduler.runUntil(100);
   expect(sent).toEqual(['30 at 30', '100 at 100']);
+});
+
+test('what becomes due within the least wait leaves at once afterwards', () => {
+  const { scheduler, sent, driver } = drive([0, 10, 20, 90, 240], { leastWaitUs: 80 });
+  driver.pump();
+  scheduler.runUntil(1000);
+  expect(sent).toEqual(['0 at 0', '10 at 80', '20 at 80', '90 at 160', '240 at 240']);
+});
+
+test('without room nothing is taken from the machine until there is some', () => {
+  let room = 2;
+  const { scheduler, machine, sent, driver } = drive([0, 0, 0, 0], { hasRoom: () => room-- > 0 });
+  driver.pump();
+  expect(sent.length).toBe(2);
+  scheduler.runUntil(1200);
+  expect(sent.length).toBe(2);
+  expect(machine.log.length).toBeLessThan(5);
+  room = 10;
+  scheduler.runUntil(2000);
+  expect(sent.length).toBe(4);
 });
