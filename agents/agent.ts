@@ -7,7 +7,7 @@ import type { AllowRange, HeldVersion, Payload, Reply, Request } from '../wire/a
 import { peekFabricLabel } from '../wire/fabric/header.ts';
 import type { MessageInput } from '../wire/proto.ts';
 import { Attachment } from './io/attachment.ts';
-import type { FabricHost, FabricSocket } from './io/fabric-socket.ts';
+import type { FabricHost, FabricSocket, SocketStatistics } from './io/fabric-socket.ts';
 import { type RangeAddress, RangeServer } from './io/range-server.ts';
 import type { Workers } from './io/workers.ts';
 import { StatusReporter } from './status-reporter.ts';
@@ -51,6 +51,8 @@ export interface Agent {
   readonly store: Store;
   /** Range bytes served so far. */
   readonly rangeBytesServed: number;
+  /** Of its fabric socket; undefined before `start` and where sockets do not count. */
+  readonly socketStatistics: SocketStatistics | undefined;
   /**
    * Opens sockets and attaches in the background, again whenever the controller was away.
    * @throws DdfError ADDRESS_IN_USE
@@ -127,11 +129,15 @@ export class AgentCore {
   /** What the agent shows of itself. */
   face(): Agent {
     const { ranges } = this;
+    const socket = (): FabricSocket | undefined => this.socket;
     return {
       name: this.options.name,
       store: this.store,
       get rangeBytesServed() {
         return ranges.bytesServed;
+      },
+      get socketStatistics() {
+        return socket()?.statistics?.();
       },
       start: () => this.start(),
       whenAttached: (timeoutMs) => this.attachment.whenAttached(timeoutMs),

@@ -145,6 +145,7 @@ export async function main(commandLine: readonly string[]): Promise<number> {
     )
     .option('--loss <percent>', `at host links, each way, 0 to ${MAX_LOSS_PERCENT} (default: 1)`)
     .option('--seed <n>', 'reproduces losses and the second version (default: 1)')
+    .option('--sockets <kind>', 'of the agents: batched or dgram (default: batched where it can be)')
     .option('--port <n>', 'TCP port of the REST API on 127.0.0.1 (default: any free one)')
     .option('--cli', "Mininet's command line afterwards")
     .option('--json', 'print one JSON object as the last line of stdout, { error } on failure')

@@ -1,4 +1,5 @@
 import { isIPv4 } from 'node:net';
+import type { SocketKind } from '../agents/io/udp-host.ts';
 import { DdfError } from '../base/errors.ts';
 
 /** Options of a command line, checked: what is wrong is said with the option, what it said, and what is allowed. All throw INVALID_OPTION. */
@@ -19,6 +20,12 @@ export function lossPercent(option: string, text: string): number {
   if (!/^\d+(\.\d+)?$/.test(text) || value > MAX_LOSS_PERCENT)
     throw new DdfError('INVALID_OPTION', `${option} ${text}: not a number of per cent from 0 to ${MAX_LOSS_PERCENT}`);
   return value;
+}
+
+/** How agents pass datagrams to the kernel; undefined: as best they can. */
+export function socketKind(option: string, text: string | undefined): SocketKind | undefined {
+  if (text === undefined || text === 'batched' || text === 'dgram') return text;
+  throw new DdfError('INVALID_OPTION', `${option} ${text}: not batched or dgram`);
 }
 
 export function requiredOption(option: string, text: string | undefined): string {

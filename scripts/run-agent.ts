@@ -2,8 +2,9 @@ import { randomBytes } from 'node:crypto';
 import { resolve } from 'node:path';
 import type { Agent, AgentOptions, SenderPacing } from '../agents/agent.ts';
 import { createGpuServer } from '../agents/gpu-server.ts';
+import type { SocketStatistics } from '../agents/io/fabric-socket.ts';
 import { createLossyHost } from '../agents/io/lossy-host.ts';
-import { createUdpHost, type SocketKind } from '../agents/io/udp-host.ts';
+import { createUdpHost } from '../agents/io/udp-host.ts';
 import { createWorkers } from '../agents/io/workers.ts';
 import { createMemoryNode } from '../agents/memory-node.ts';
 import { DdfError } from '../base/errors.ts';
@@ -12,7 +13,7 @@ import { createRandom } from '../base/random.ts';
 import { WallScheduler } from '../base/wall-clock.ts';
 import { RECEIVER_UDP_PORT_FIRST, RECEIVER_UDP_PORT_LAST } from '../p4/build/constants.ts';
 import { Interruption } from './interruption.ts';
-import { hostAndPort, ipv4Address, lossPercent, MAX_SEED, requiredOption, wholeNumber } from './options.ts';
+import { hostAndPort, ipv4Address, lossPercent, MAX_SEED, requiredOption, socketKind, wholeNumber } from './options.ts';
 import type { Terminal } from './terminal.ts';
 
 export interface RawAgentOptions {
@@ -58,7 +59,8 @@ export async function runAgent(
       ? RECEIVER_UDP_PORT_FIRST
       : wholeNumber('--receiver-port', raw.receiverPort, RECEIVER_UDP_PORT_FIRST, RECEIVER_UDP_PORT_LAST);
   const random = createRandom(seed === undefined ? randomBytes(16).toString('hex') : `agent/${name}/${seed}`);
-  const plainHost = await createUdpHost({ ip, mtuBytes: mtu, ...socketKind(raw.sockets) });
+  const sockets = socketKind('--sockets', raw.sockets);
+  const plainHost = await createUdpHost({ ip, mtuBytes: mtu, ...(sockets === undefined ? {} : { sockets }) });
   const lossyHost = loss === 0 ? undefined : createLossyHost(plainHost, loss, random.fork('loss'));
   const scheduler = new WallScheduler(plainHost.waitUs);
   const workers = createWorkers();
@@ -88,6 +90,8 @@ export async function runAgent(
       await interruption.wait();
     } finally {
       await agent.stop();
+      const used = agent.socketStatistics;
+      if (used !== undefined) terminal.out(`${name}: ${plainHost.sockets} socket: ${socketText(used)}`);
       if (lossyHost !== undefined)
         terminal.out(
           `${name}: threw away ${lossyHost.lost.sent} datagrams on their way out, ${lossyHost.lost.received} on their way in`,
@@ -101,11 +105,12 @@ export async function runAgent(
   }
 }
 
-function socketKind(text: string | undefined): { readonly sockets?: SocketKind } {
-  if (text === undefined) return {};
-  if (text !== 'batched' && text !== 'dgram')
-    throw new DdfError('INVALID_OPTION', `--sockets ${text}: it is batched or dgram`);
-  return { sockets: text };
+function socketText(used: SocketStatistics): string {
+  const calls = (count: number): string => (count === 0 ? '' : ` in ${count} system calls`);
+  return (
+    `${used.datagramsSent} datagrams sent${calls(used.sendCalls)}, ${used.datagramsReceived} received${calls(used.receiveCalls)}; ` +
+    `the kernel had no room ${used.sendsDeferred} times, refused ${used.sendsFailed} and lost ${used.receivesLost}`
+  );
 }
 
 /** Waits for the controller as long as it takes; a controller that refuses this agent ends it. */

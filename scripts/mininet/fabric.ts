@@ -28,6 +28,7 @@ const ATTACH_PER_AGENT_MS = 3_000;
 const POLL_MS = 200;
 /** What an agent says at its end, see run-agent.ts. */
 const THROWN_AWAY = /threw away (\d+) datagrams on their way out, (\d+) on their way in/;
+const LOST_AT_SOCKET = /refused (\d+) and lost (\d+)$/m;
 
 export interface MininetFabricOptions {
   readonly run: Run;
@@ -113,6 +114,9 @@ export class MininetFabric implements JobFabric {
     const thrown = others.flatMap(({ log }) => THROWN_AWAY.exec(log)?.slice(1).map(Number) ?? []);
     if (thrown.length > 0)
       texts.push(`Agents threw away ${thrown.reduce((all, count) => all + count, 0)} datagrams on purpose`);
+    const atSockets = others.flatMap(({ log }) => LOST_AT_SOCKET.exec(log)?.slice(1).map(Number) ?? []);
+    const lost = atSockets.reduce((all, count) => all + count, 0);
+    if (lost > 0) texts.push(`Agents' sockets lost ${lost} datagrams`);
     return texts;
   }
 
@@ -190,6 +194,7 @@ export class MininetFabric implements JobFabric {
           '--volatile',
           '--seed',
           String(options.seed),
+          ...(options.sockets === undefined ? [] : ['--sockets', options.sockets]),
           // bmv2 loses nothing by itself.
           ...(options.switchKind === 'bmv2' && options.loss > 0 ? ['--loss', String(options.loss)] : []),
         ],

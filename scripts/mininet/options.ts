@@ -1,5 +1,7 @@
+import type { SocketKind } from '../../agents/io/udp-host.ts';
 import { DdfError } from '../../base/errors.ts';
 import type { Topology } from '../../topologies/types.ts';
+import { socketKind } from '../options.ts';
 import { parseUpOptions, type UpOptions } from '../up-options.ts';
 import { SWITCH_KINDS, type SwitchKind } from './switches.ts';
 
@@ -12,6 +14,7 @@ export interface RawMininetOptions {
   readonly cohorts?: string;
   readonly rate?: string;
   readonly loss?: string;
+  readonly sockets?: string;
   readonly seed?: string;
   readonly port?: string;
   readonly cli?: boolean;
@@ -23,6 +26,8 @@ export interface MininetOptions
   readonly switchKind: SwitchKind;
   /** Of the fastest host link, bits per second; the other links keep their shares of it. */
   readonly hostRate: number;
+  /** Of the agents; undefined: as best they can. */
+  readonly sockets: SocketKind | undefined;
   readonly cli: boolean;
 }
 
@@ -74,6 +79,7 @@ export function parseMininetOptions(raw: RawMininetOptions, topology: Topology):
     json,
     switchKind,
     hostRate: rate * 1e6,
+    sockets: socketKind('--sockets', raw.sockets),
     cli: raw.cli ?? false,
   };
 }

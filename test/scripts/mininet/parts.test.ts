@@ -38,6 +38,7 @@ describe('options of ddf mininet', () => {
     [{ switch: 'tofino' }, '--switch tofino: not one of embedded, bmv2'],
     [{ rate: '0.5' }, '--rate 0.5: not a number of Mb/s from 1 to 10000'],
     [{ rate: '1e3' }, '--rate 1e3'],
+    [{ sockets: 'raw' }, '--sockets raw: not batched or dgram'],
     [{ base: 'OLD' }, '--base names the version before a --job FILE'],
     [{ job: 'demo', base: 'OLD' }, '--base names the version before a --job FILE'],
     [{ servers: '0' }, '--servers 0'],
